@@ -1,0 +1,44 @@
+"""What the manager counts whether anybody observes it or not."""
+
+from __future__ import annotations
+
+
+class Counters:
+    """Numbers of events since the manager was made. Lists have one entry a secondary tier, in lookup order.
+
+    `lookups` counts blocks looked up, repeats included; `asked`, `hits` and `skipped` a tier's lookups, those that
+    it answered with a hit (denied ones too), and those in which the filter passed it over. `promoted` counts started
+    promotions (vLLM: `chunk_hits` less `promotion_allocation_failures`), `denied` vLLM's
+    `promotion_allocation_failures`.
+    """
+
+    __slots__ = (
+        "asked",
+        "blocks_loaded",
+        "blocks_stored",
+        "denied",
+        "evicted_by_promotions",
+        "evicted_by_stores",
+        "failed",
+        "hits",
+        "lookups",
+        "promoted",
+        "refused",
+        "skipped",
+        "steps",
+    )
+
+    def __init__(self, tiers: int) -> None:
+        self.lookups = 0
+        self.steps = 0
+        self.blocks_stored = 0
+        self.blocks_loaded = 0
+        self.evicted_by_stores = 0
+        self.evicted_by_promotions = 0
+        self.denied = 0
+        self.refused = 0
+        self.asked = [0] * tiers
+        self.hits = [0] * tiers
+        self.skipped = [0] * tiers
+        self.promoted = [0] * tiers
+        self.failed = [0] * tiers

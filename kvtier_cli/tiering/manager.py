@@ -1,0 +1,415 @@
+"""The embedded manager: decides as vLLM 0.33's TieringOffloadingManager does, with no GPU and no server.
+
+It owns the protocol between requests, the primary and the secondary tiers: lookups and promotions, stores and
+cascades, steps, resets. Where blocks lie and who is evicted is `primary.py` and `policies/`; what a secondary tier
+does with a job is `secondary.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from kvtier_cli.errors import ManagerError
+from kvtier_cli.tiering.counters import Counters
+from kvtier_cli.tiering.filters import ALL, TierFilter
+from kvtier_cli.tiering.model import (
+    BlockKey,
+    LoadSource,
+    LookupResult,
+    OffloadingEvent,
+    OffloadPolicy,
+    RequestContext,
+    Verdict,
+    load_source,
+)
+from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.tiering.primary import PENDING, Primary
+from kvtier_cli.tiering.request import RequestState
+from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
+from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.tiering.transfers import Transfers
+
+_HIT, _PENDING, _RETRY, _MISS = LookupResult.HIT, LookupResult.HIT_PENDING, LookupResult.RETRY, LookupResult.MISS
+
+
+class PreparedStore(NamedTuple):
+    """What a store may write: `keys` (the offered blocks that were absent), and what was `evicted` for it."""
+
+    keys: list[BlockKey]
+    evicted: list[BlockKey]
+
+
+class PrefixAnswer(NamedTuple):
+    """What one look at a prefix found: the number of leading blocks that did not miss, and whether any of them
+    answered HIT_PENDING or RETRY, which voids the whole answer (look again after a step)."""
+
+    length: int
+    pending: bool
+
+
+class TieringManager:
+    """A primary and its secondary tiers, in lookup order.
+
+    With `events` it collects what `take_events` hands out. Calls about a request that is unknown, or finished where
+    that matters, raise `ManagerError` and change nothing.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        tiers: Sequence[SecondaryTierManager] | None = None,
+        *,
+        observer: Observer | None = None,
+        events: bool = False,
+    ) -> None:
+        self.topology = topology
+        self.primary = Primary(topology.primary.capacity, topology.primary.policy)
+        self.tiers: Sequence[SecondaryTierManager] = (
+            [SecondaryTier(spec) for spec in topology.tiers] if tiers is None else list(tiers)
+        )
+        self.counters = Counters(len(self.tiers))
+        self.requests: dict[Hashable, RequestState] = {}
+        self.transfers = Transfers(
+            self.primary, self.tiers, self.requests, self.counters, observer, events=events
+        )
+        self._observer = observer
+        self._request_level = [index for index, tier in enumerate(self.tiers) if tier.request_level]
+        self._scans: dict[TierFilter, list[tuple[int, SecondaryTierManager, bool]]] = {}
+        self._loads: dict[Hashable, list[list[BlockKey]]] = {}
+        self._polled = False
+        self.holds_promotions = False
+
+    # Requests
+
+    def on_new_request(self, req_id: Hashable, load_filter: TierFilter = ALL) -> OffloadPolicy:
+        """A request arrives, with the filter on the secondary tiers that may serve it."""
+        if req_id in self.requests:
+            raise ManagerError(f"request {req_id!r} is live already")
+        context = RequestContext(req_id, load_filter)
+        self.requests[req_id] = RequestState(context, self._scan(load_filter))
+        for tier in self.tiers:
+            tier.on_new_request(context)
+        if self._observer is not None:
+            self._observer.on_request(req_id, load_filter)
+        return OffloadPolicy.REQUEST_LEVEL if self._request_level else OffloadPolicy.CHUNK_LEVEL
+
+    def _scan(self, load_filter: TierFilter) -> list[tuple[int, SecondaryTierManager, bool]]:
+        """The tiers in lookup order, each with whether the filter admits it; computed once a filter."""
+        scan = self._scans.get(load_filter)
+        if scan is None:
+            scan = self._scans[load_filter] = [
+                (index, tier, load_filter.admits(tier.medium, tier.locality)) for index, tier in enumerate(self.tiers)
+            ]
+        return scan
+
+    def set_positions(self, req_id: Hashable, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
+        """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
+        known = self._live(req_id).positions
+        for key, position in zip(keys, positions, strict=True):
+            if position is not None:
+                known[key] = position
+
+    def on_request_finished(self, req_id: Hashable) -> None:
+        """The request is over: what it accessed becomes recent; the tiers are told once its stores are done."""
+        request = self._unfinished(req_id)
+        self.primary.policy.commit(request)
+        request.finished = True
+        if self._observer is not None:
+            self._observer.on_request_finished(req_id)
+        self._finalise_if_over(request)
+
+    def _finalise_if_over(self, request: RequestState) -> None:
+        if not request.is_over:
+            return
+        req_id = request.context.req_id
+        del self.requests[req_id]
+        for tier in self.tiers:
+            tier.on_request_finished(request.context)
+            if self._observer is not None:
+                self._observer.on_tier_finished(tier.name, req_id)
+
+    def _live(self, req_id: Hashable) -> RequestState:
+        request = self.requests.get(req_id)
+        if request is None:
+            raise ManagerError(f"request {req_id!r} is not known", hint="Announce it with on_new_request first.")
+        return request
+
+    def _unfinished(self, req_id: Hashable) -> RequestState:
+        request = self._live(req_id)
+        if request.finished:
+            raise ManagerError(f"request {req_id!r} is finished already")
+        return request
+
+    # Lookup
+
+    def lookup(self, req_id: Hashable, key: BlockKey) -> LookupResult:
+        """Look one block up: the primary, then the tiers that the request's filter admits, until one hits.
+
+        vLLM 0.33: a hit in a secondary tier starts a promotion and answers HIT_PENDING; where the primary can give no
+        slot the block is a MISS and later tiers are not asked.
+        """
+        request = self._unfinished(req_id)
+        self._poll_once()
+        self.counters.lookups += 1
+        return self._lookup(request, key)
+
+    def lookup_prefix(self, req_id: Hashable, keys: Sequence[BlockKey]) -> PrefixAnswer:
+        """Look blocks up in order until the first MISS, as `lookup` would one by one."""
+        request = self._unfinished(req_id)
+        self._poll_once()
+        request.denied.clear()
+        length = 0
+        pending = False
+        if self._observer is None:
+            primary = self.primary
+            head = list(takewhile(primary.resident.__contains__, keys))
+            length = len(head)
+            pending = primary.pending > 0 and any(primary.busy.get(key) == PENDING for key in head)
+        total = len(keys)
+        while length < total:
+            result = self._lookup(request, keys[length])
+            if result is _MISS:
+                self.counters.lookups += length + 1
+                return PrefixAnswer(length, pending)
+            if result is not _HIT:
+                pending = True
+            length += 1
+        self.counters.lookups += length
+        return PrefixAnswer(length, pending)
+
+    def _lookup(self, request: RequestState, key: BlockKey) -> LookupResult:
+        busy = self.primary.busy
+        if key in self.primary.resident:
+            result = _PENDING if busy.get(key) == PENDING else _HIT
+        elif self.holds_promotions and self.tiers:
+            result = _MISS
+        else:
+            return self._ask_tiers(request, key)
+        if self._observer is not None:
+            verdicts = (Verdict.NOT_REACHED,) * len(self.tiers)
+            self._observer.on_lookup(
+                request.context.req_id, key, result, verdicts, promotion=None, denied=None, evicted=()
+            )
+        return result
+
+    def _ask_tiers(self, request: RequestState, key: BlockKey) -> LookupResult:
+        counters, context, observer = self.counters, request.context, self._observer
+        verdicts = None if observer is None else [Verdict.NOT_REACHED] * len(self.tiers)
+        result = _MISS
+        hit: int | None = None
+        for index, tier, admitted in request.scan:
+            if not admitted:
+                counters.skipped[index] += 1
+                if verdicts is not None:
+                    verdicts[index] = Verdict.SKIPPED
+                continue
+            counters.asked[index] += 1
+            answer = tier.lookup(key, context)
+            if verdicts is not None:
+                verdicts[index] = Verdict[answer.name]
+            if answer is _HIT:
+                counters.hits[index] += 1
+                hit = index
+                break
+            if answer is _RETRY:
+                result = _RETRY
+        evicted: list[BlockKey] | None = None
+        if hit is not None:
+            evicted = self._promote(request, key, hit)
+            result = _MISS if evicted is None else _PENDING
+        if observer is not None and verdicts is not None:
+            name = None if hit is None else self.tiers[hit].name
+            started = result is _PENDING
+            observer.on_lookup(
+                context.req_id,
+                key,
+                result,
+                verdicts,
+                promotion=name if started else None,
+                denied=None if started else name,
+                evicted=evicted or (),
+            )
+        return result
+
+    def _promote(self, request: RequestState, key: BlockKey, tier: int) -> list[BlockKey] | None:
+        """Take a slot and queue the promotion; None where there is no slot to be had."""
+        keys = (key,)
+        self.primary.policy.access(request, keys, ())
+        evicted = self.primary.allocate(request, keys, ())
+        if evicted is None:
+            self.counters.denied += 1
+            request.denied[key] = tier
+            return None
+        if evicted:
+            self.counters.evicted_by_promotions += len(evicted)
+            self.transfers.add_event(evicted, removed=True)
+        self.counters.promoted[tier] += 1
+        request.promoted[key] = tier
+        self.transfers.queue_promotion(tier, request.context.req_id, key)
+        return evicted
+
+    def load_source(self, req_id: Hashable, key: BlockKey) -> LoadSource:
+        """The label of a block that this request loads: by the tier that it promoted it from, else `host`."""
+        tier = self._live(req_id).promoted.get(key)
+        return LoadSource.HOST if tier is None else load_source(self.tiers[tier].medium)
+
+    # Loads
+
+    def prepare_load(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        """Pin ready blocks while they are read into the GPU. `complete_load` with the same `keys` ends it."""
+        request = self._unfinished(req_id)
+        primary = self.primary
+        for key in keys:
+            if not primary.is_ready(key):
+                raise ManagerError(f"block {key!r} is not ready in the primary")
+        if not keys:
+            return
+        unique = list(dict.fromkeys(keys))
+        primary.policy.access(request, unique, unique)
+        primary.pin(keys)
+        self._loads.setdefault(req_id, []).append(list(keys))
+        self.counters.blocks_loaded += len(keys)
+        if self._observer is not None:
+            self._observer.on_loaded(req_id, keys)
+
+    def complete_load(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        """The read is done; it may end after its request has finished."""
+        if not keys:
+            return
+        loads = self._loads.get(req_id, [])
+        try:
+            loads.remove(list(keys))
+        except ValueError:
+            raise ManagerError(f"request {req_id!r} has no such load under way") from None
+        if not loads:
+            del self._loads[req_id]
+        self.primary.unpin(keys)
+
+    # Stores
+
+    def prepare_store(self, req_id: Hashable, keys: Sequence[BlockKey]) -> PreparedStore | None:
+        """Give the offered blocks that are absent a slot, all or nothing; None: refused.
+
+        No offered block is evicted for it. vLLM 0.33: a refused store still counts as an access. A block given twice
+        counts once (vLLM leaks a slot there).
+        """
+        request = self._unfinished(req_id)
+        self._poll()
+        primary, busy = self.primary, self.primary.busy
+        offered = dict.fromkeys(keys)
+        absent = [key for key in offered if key not in primary.resident]
+        ready: list[BlockKey] = []
+        pending: list[BlockKey] = []
+        if len(absent) == len(offered):
+            accessed = absent
+        else:
+            pending = [key for key in offered if busy.get(key) == PENDING] if primary.pending else []
+            accessed = [key for key in offered if busy.get(key) != PENDING] if pending else list(offered)
+            ready = [key for key in accessed if key in primary.resident]
+        primary.policy.access(request, accessed, ready)
+        evicted = primary.allocate(request, absent, offered)
+        observer = self._observer
+        if evicted is None:
+            self.counters.refused += 1
+            if observer is not None:
+                observer.on_refused(req_id, absent)
+            return None
+        if evicted:
+            self.counters.evicted_by_stores += len(evicted)
+            self.transfers.add_event(evicted, removed=True)
+        request.storing.update(absent)
+        self.counters.blocks_stored += len(absent)
+        if observer is not None:
+            observer.on_stored(req_id, absent, evicted)
+        if self._request_level:
+            if ready:
+                primary.pin(ready)
+                self.transfers.cascade(self._request_level, req_id, ready)
+            if pending:
+                for tier in self._request_level:
+                    request.parked.setdefault(tier, []).extend(pending)
+        return PreparedStore(absent, evicted)
+
+    def complete_store(self, req_id: Hashable, keys: Sequence[BlockKey], success: bool = True) -> None:
+        """The GPU→primary write of prepared blocks has ended. Ready blocks cascade to all secondary tiers."""
+        request = self._live(req_id)
+        if not request.storing.issuperset(keys):
+            raise ManagerError(f"request {req_id!r} is not storing all of these blocks")
+        request.storing.difference_update(keys)
+        primary = self.primary
+        if keys and success:
+            self.transfers.add_event(keys, removed=False)
+            if self.tiers:
+                primary.make_ready_pinned(keys)
+                self.transfers.cascade(range(len(self.tiers)), req_id, keys)
+            else:
+                primary.make_ready(keys)
+        elif keys:
+            primary.give_back(keys)
+        self._finalise_if_over(request)
+
+    def touch(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        """Blocks are in use: make them recent everywhere, the last first. A touch is no access."""
+        request = self._unfinished(req_id)
+        self.primary.policy.touch(keys, self.primary.busy)
+        for tier in self.tiers:
+            tier.touch(keys, request.context)
+
+    # Steps and resets
+
+    def _poll_once(self) -> None:
+        if not self._polled:
+            self._poll()
+
+    def _poll(self) -> None:
+        self._polled = True
+        self.transfers.poll()
+
+    def on_schedule_end(self) -> None:
+        """A step ends: poll if nothing has, submit queued promotions, retry parked cascades, tick the tiers."""
+        self._poll_once()
+        self.transfers.submit_promotions()
+        if self._request_level:
+            for request in [request for request in self.requests.values() if request.parked]:
+                self.transfers.retry_parked(request)
+                self._finalise_if_over(request)
+        for tier in self.tiers:
+            tier.on_schedule_end()
+        self._polled = False
+        self.counters.steps += 1
+        if self._observer is not None:
+            self._observer.on_step()
+
+    def reset_cache(self) -> None:
+        """Empty the primary. Running jobs end first; secondary tiers keep their blocks; promotions are held until
+        `on_reset_flushed`."""
+        self.transfers.drain()
+        self.primary.reset()
+        self._loads.clear()
+        for request in list(self.requests.values()):
+            request.forget_accesses()
+            request.forget_transfers()
+            self._finalise_if_over(request)
+        self.holds_promotions = True
+        self._polled = False
+        if self._observer is not None:
+            self._observer.on_reset()
+
+    def on_reset_flushed(self) -> None:
+        """The GPU side has seen the reset: promotions may start again."""
+        self.holds_promotions = False
+
+    def has_pending_work(self) -> bool:
+        """Whether another step would do something: a job, a parked cascade, a tier at work. A promotion that is only
+        queued does not count."""
+        return (
+            bool(self.transfers.jobs)
+            or any(request.parked for request in self.requests.values())
+            or any(tier.is_at_work() for tier in self.tiers)
+        )
+
+    def take_events(self) -> list[OffloadingEvent]:
+        """What became resident or left since the last call: the primary's, then each tier's in topology order."""
+        return self.transfers.take_events()

@@ -1,0 +1,100 @@
+"""What a primary asks of its eviction policy, and the part of a request that policies read and write.
+
+The rules are vLLM 0.33's, observed on its manager. A policy orders blocks and picks victims; which blocks are
+pinned, pending or free slots are counted by `primary.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from kvtier_cli.tiering.model import BlockKey, group_of
+
+
+class RequestRecency:
+    """What a request has done to the primary's recency, from its first access to its finish or a reset.
+
+    `positions`: block → the token at which it ends, as far as it was told. `accessed`: blocks in the order of
+    their first access. `inserted`: blocks that its stores and promotions put in. `reused`: blocks it loaded, or
+    offered while ready, without having inserted them itself. `offered_absent`: blocks it offered while they were
+    absent. `rank`: what the LRU policy keeps for it.
+    """
+
+    __slots__ = ("accessed", "inserted", "offered_absent", "positions", "rank", "reused")
+
+    def __init__(self) -> None:
+        self.positions: dict[BlockKey, int] = {}
+        self.forget_accesses()
+
+    def forget_accesses(self) -> None:
+        """Forget everything but the positions, as a reset of the cache does."""
+        self.accessed: dict[BlockKey, None] = {}
+        self.inserted: set[BlockKey] = set()
+        self.reused: set[BlockKey] = set()
+        self.offered_absent: set[BlockKey] = set()
+        self.rank: Any = None
+
+    def commit_order(self) -> list[BlockKey]:
+        """The accessed blocks in the order in which a finish makes them recent: the head of the prefix last.
+
+        All positions known: by falling position, at ties the higher KV group first. Otherwise the higher groups
+        first, each by falling position if all of its own are known, else in reverse order of first access.
+        """
+        accessed, positions = self.accessed, self.positions
+        try:
+            ends = set(map(positions.__getitem__, accessed))
+        except KeyError:
+            return self._commit_order_by_group()
+        if len(ends) == len(accessed):
+            return sorted(accessed, key=positions.__getitem__, reverse=True)
+        return sorted(accessed, key=lambda key: (-positions[key], -group_of(key)))
+
+    def _commit_order_by_group(self) -> list[BlockKey]:
+        groups: dict[int, list[BlockKey]] = {}
+        for key in self.accessed:
+            groups.setdefault(group_of(key), []).append(key)
+        order: list[BlockKey] = []
+        for group in sorted(groups, reverse=True):
+            keys = groups[group]
+            if all(key in self.positions for key in keys):
+                order += sorted(keys, key=self.positions.__getitem__, reverse=True)
+            else:
+                order += reversed(keys)
+        return order
+
+
+class EvictionPolicy(Protocol):
+    """The order in which resident blocks leave the primary.
+
+    `resident` holds every block that has a slot, pending ones too; its values belong to the policy.
+    """
+
+    name: str
+    resident: dict[BlockKey, Any]
+
+    def access(self, request: RequestRecency, keys: Sequence[BlockKey], ready: Collection[BlockKey]) -> None:
+        """`request` accesses `keys`, in this order; `ready` are those of them that are ready now, the others are
+        absent. Called before the eviction and the insertion that the same call may bring."""
+
+    def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
+        """Absent blocks, accessed before, take their slots."""
+
+    def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Container[BlockKey]) -> list[BlockKey]:
+        """Remove and return `count` resident blocks, the first victim first; never a `busy` one (pinned or
+        pending) nor a `protected` one. The caller has made sure that there are so many."""
+
+    def remove(self, keys: Iterable[BlockKey]) -> None:
+        """Blocks whose write failed give their slots back; they leave no trace in ghost lists."""
+
+    def touch(self, keys: Sequence[BlockKey], busy: Mapping[BlockKey, int]) -> None:
+        """Make blocks recent, the last first; absent ones are no error. Pending ones are −1 in `busy`."""
+
+    def commit(self, request: RequestRecency) -> None:
+        """The request is finished: what it accessed becomes recent in `RequestRecency.commit_order`."""
+
+    def reset(self) -> None:
+        """Forget all blocks, ranks and ghosts."""
+
+    def state(self) -> dict[str, Any]:
+        """The order, least recent first, as scripted fixtures show it."""

@@ -1,0 +1,112 @@
+"""The primary (CPU) tier: slots, pins and pending writes. Who is evicted is the policy's business."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from kvtier_cli.tiering.model import BlockKey
+from kvtier_cli.tiering.policies import RequestRecency, make_policy
+
+PENDING = -1
+
+
+class Primary:
+    """Blocks in a fixed number of slots.
+
+    `resident` holds every block with a slot. `busy` says what keeps a block from eviction: −1 while its write is in
+    flight, else the number of its pins (above 0); a ready block without pins is not in it.
+    """
+
+    def __init__(self, capacity: int, policy: str) -> None:
+        self.capacity = capacity
+        self.policy = make_policy(policy, capacity)
+        self.resident = self.policy.resident
+        self.busy: dict[BlockKey, int] = {}
+        self.pending = 0
+
+    @property
+    def free(self) -> int:
+        """Slots that hold no block."""
+        return self.capacity - len(self.resident)
+
+    @property
+    def evictable(self) -> int:
+        """Ready blocks without a pin."""
+        return len(self.resident) - len(self.busy)
+
+    def is_ready(self, key: BlockKey) -> bool:
+        return key in self.resident and self.busy.get(key, 0) != PENDING
+
+    def allocate(
+        self, request: RequestRecency, keys: Sequence[BlockKey], protected: Collection[BlockKey]
+    ) -> list[BlockKey] | None:
+        """Give absent `keys` slots, all or nothing; they are pending then.
+
+        `protected` (without repeats) are never evicted for it. Returns the evicted blocks, or None where too few
+        may be: nothing has changed then.
+        """
+        if not keys:
+            return []  # not even a rank is taken
+        missing = len(keys) - self.free
+        evicted: list[BlockKey] = []
+        if missing > 0:
+            evictable = self.evictable
+            if missing <= evictable:
+                evictable -= sum(1 for key in protected if key in self.resident and key not in self.busy)
+            if missing > evictable:
+                return None
+            evicted = self.policy.evict(missing, self.busy, protected)
+        self.policy.insert(request, keys)
+        self.busy.update(dict.fromkeys(keys, PENDING))
+        self.pending += len(keys)
+        return evicted
+
+    def make_ready(self, keys: Collection[BlockKey]) -> None:
+        """Pending writes have succeeded."""
+        for key in keys:
+            del self.busy[key]
+        self.pending -= len(keys)
+
+    def make_ready_pinned(self, keys: Collection[BlockKey]) -> None:
+        """Pending writes have succeeded, and something reads the blocks at once: one pin each."""
+        self.busy.update(dict.fromkeys(keys, 1))
+        self.pending -= len(keys)
+
+    def give_back(self, keys: Collection[BlockKey]) -> None:
+        """Pending writes have failed: their slots are free again."""
+        for key in keys:
+            del self.busy[key]
+        self.pending -= len(keys)
+        self.policy.remove(keys)
+
+    def pin(self, keys: Iterable[BlockKey]) -> None:
+        busy = self.busy
+        for key in keys:
+            busy[key] = busy.get(key, 0) + 1
+
+    def unpin(self, keys: Iterable[BlockKey]) -> None:
+        busy = self.busy
+        for key in keys:
+            pins = busy[key]
+            if pins == 1:
+                del busy[key]
+            else:
+                busy[key] = pins - 1
+
+    def reset(self) -> None:
+        """Empty the tier; whatever was in flight has ended before."""
+        self.policy.reset()
+        self.resident = self.policy.resident
+        self.busy = {}
+        self.pending = 0
+
+    def pins(self, extra: Mapping[BlockKey, int]) -> dict[BlockKey, int | None]:
+        """Block → its pins (with `extra` ones added), or None while pending, in no particular order."""
+        busy = self.busy
+        return {
+            key: None if busy.get(key) == PENDING else busy.get(key, 0) + extra.get(key, 0) for key in self.resident
+        }
+
+    def state(self) -> dict[str, Any]:
+        return self.policy.state()

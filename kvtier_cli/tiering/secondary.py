@@ -1,0 +1,222 @@
+"""Secondary tiers: the interface that vLLM's have, and the one tier of ours, a job queue over a block store."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
+
+from kvtier_cli.tiering.model import (
+    BlockKey,
+    JobKind,
+    JobResult,
+    Locality,
+    LookupResult,
+    Medium,
+    RequestContext,
+    TransferJob,
+)
+from kvtier_cli.tiering.stores import BlockStore, MemoryStore
+from kvtier_cli.tiering.topology import TierSpec
+
+_NONE: tuple[JobResult, ...] = ()
+
+
+class SecondaryTierManager(ABC):
+    """What the manager calls on a secondary tier. One of your own needs the abstract methods; the rest may stay.
+
+    A `medium` or `locality` of None is not declared: it passes that side of every filter. With `request_level` the
+    tier also gets the blocks of a request that the primary had ready before.
+    """
+
+    name: str
+    medium: Medium | None = None
+    locality: Locality | None = None
+    request_level: bool = False
+
+    @abstractmethod
+    def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
+        """HIT, MISS, or RETRY where the answer is not there yet."""
+
+    @abstractmethod
+    def submit_store(self, job: TransferJob) -> None:
+        """Begin to write `job.keys`; the primary keeps them pinned until the job is reported as finished."""
+
+    @abstractmethod
+    def submit_load(self, job: TransferJob) -> None:
+        """Begin to read `job.keys` into the primary's slots."""
+
+    @abstractmethod
+    def get_finished_jobs(self) -> Iterable[JobResult]:
+        """The jobs that have ended since the last call, in the order of their submission."""
+
+    @abstractmethod
+    def drain_jobs(self) -> None:
+        """Bring every running job to its end; the next `get_finished_jobs` reports them all."""
+
+    def touch(self, keys: Sequence[BlockKey], context: RequestContext) -> None:
+        """The blocks are in use: make them recent, the last first."""
+
+    def on_new_request(self, context: RequestContext) -> None:
+        """A request has arrived."""
+
+    def on_request_finished(self, context: RequestContext) -> None:
+        """A request is over, with all its stores."""
+
+    def on_schedule_end(self) -> None:
+        """A step has ended."""
+
+    def is_at_work(self) -> bool:
+        """Whether the tier wants another step although no job runs."""
+        return False
+
+    def holds(self, key: BlockKey) -> bool | None:
+        """A peek that changes and counts nothing; None where the tier cannot tell."""
+        return None
+
+    def blocks(self) -> Sequence[BlockKey]:
+        """What the tier holds, least recent first, as far as it can tell."""
+        return ()
+
+
+class SecondaryTier(SecondaryTierManager):
+    """A store behind a queue: latency in steps, a capacity in blocks (None: unlimited), retries and faults.
+
+    The clock counts ends of steps. A job submitted at count c with latency L is due when the count reaches c+L, and
+    takes effect when a poll reports it. The first `lookup_retry` lookups of a block, by whatever requests, answer
+    RETRY; that is forgotten when the last request that asked for the block is finished here. `offline` makes lookups
+    miss and jobs fail; `fail_rate` makes that share of the jobs' blocks fail, by a generator seeded with `seed`.
+    """
+
+    def __init__(self, spec: TierSpec, store: BlockStore | None = None) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.medium = spec.medium
+        self.locality = spec.locality
+        self.request_level = spec.request_level
+        self.offline = spec.offline
+        self.store: BlockStore = store or MemoryStore(bounded=spec.capacity is not None)
+        self._index = self.store.index
+        self._count = 0
+        self._running: list[tuple[int, TransferJob]] = []
+        self._lookups: dict[BlockKey, int] = {}
+        self._asking: dict[BlockKey, set[Hashable]] = {}
+        self._asked_by: dict[Hashable, set[BlockKey]] = {}
+        self._random = random.Random(spec.seed)  # noqa: S311 - faults on demand, no secret
+
+    def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
+        if self.offline:
+            return LookupResult.MISS
+        if self.spec.lookup_retry and self._is_retried(key, context.req_id):
+            return LookupResult.RETRY
+        return LookupResult.HIT if key in self._index else LookupResult.MISS
+
+    def _is_retried(self, key: BlockKey, req_id: Hashable) -> bool:
+        self._asking.setdefault(key, set()).add(req_id)
+        self._asked_by.setdefault(req_id, set()).add(key)
+        lookups = self._lookups.get(key, 0)
+        if lookups >= self.spec.lookup_retry:
+            return False
+        self._lookups[key] = lookups + 1
+        return True
+
+    def on_request_finished(self, context: RequestContext) -> None:
+        if not self._asked_by:
+            return
+        for key in self._asked_by.pop(context.req_id, ()):
+            requests = self._asking[key]
+            requests.discard(context.req_id)
+            if not requests:
+                del self._asking[key]
+                self._lookups.pop(key, None)
+
+    def submit_store(self, job: TransferJob) -> None:
+        self._running.append((self._count + self.spec.store_latency, job))
+
+    def submit_load(self, job: TransferJob) -> None:
+        self._running.append((self._count + self.spec.load_latency, job))
+
+    def on_schedule_end(self) -> None:
+        self._count += 1
+
+    def get_finished_jobs(self) -> Iterable[JobResult]:
+        if not self._running:
+            return _NONE
+        count = self._count
+        due = [job for when, job in self._running if when <= count]
+        if not due:
+            return _NONE
+        self._running = [entry for entry in self._running if entry[0] > count]
+        return [self._finish(job) for job in due]
+
+    def drain_jobs(self) -> None:
+        self._running = [(self._count, job) for _, job in self._running]
+
+    def _finish(self, job: TransferJob) -> JobResult:
+        failed = self._unlucky(job)
+        if job.kind is JobKind.CASCADE:
+            self._put(job.keys, failed)
+        else:
+            failed = failed.union(key for key in job.keys if key not in self._index)
+            self.store.refresh(dict.fromkeys(key for key in job.keys if key not in failed))
+        return JobResult(job, failed)
+
+    def _unlucky(self, job: TransferJob) -> frozenset[BlockKey]:
+        """The blocks of a job that fail whatever the tier holds."""
+        if self.offline:
+            return frozenset(job.keys)
+        marked = self.spec.fail_stores if job.kind is JobKind.CASCADE else self.spec.fail_loads
+        failed = marked.intersection(job.keys) if marked else marked
+        if self.spec.fail_rate:
+            draw = self._random.random
+            failed = failed.union([key for key in job.keys if draw() < self.spec.fail_rate])
+        return failed
+
+    def seed(self, keys: Sequence[BlockKey]) -> None:
+        """Put blocks in as a store would, without a job and whatever `fail_stores` says."""
+        self._put(keys, frozenset())
+
+    def _put(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey]) -> None:
+        index, capacity = self._index, self.spec.capacity
+        distinct = len(set(keys)) == len(keys) and index.keys().isdisjoint(keys)
+        if distinct and not failed and (capacity is None or len(keys) <= capacity):
+            excess = 0 if capacity is None else len(index) + len(keys) - capacity
+            self.store.write(keys, list(islice(index, excess)) if excess > 0 else ())
+        else:
+            self._put_one_by_one([key for key in keys if key not in failed])
+
+    def _put_one_by_one(self, keys: Sequence[BlockKey]) -> None:
+        """The general case: blocks that are held already, repeats, more blocks than fit."""
+        index, capacity = self._index, self.spec.capacity
+        if capacity == 0:
+            return
+        recent: dict[BlockKey, None] = {}
+        evicted: dict[BlockKey, None] = {}
+        size = len(index)
+        untouched = iter(index)
+        for key in keys:
+            if key in recent:
+                del recent[key]
+            elif key not in index or key in evicted:
+                if size == capacity:
+                    victim = next((held for held in untouched if held not in recent), None)
+                    if victim is None:
+                        victim = next(iter(recent))
+                        del recent[victim]
+                    evicted[victim] = None
+                else:
+                    size += 1
+            recent[key] = None
+        leaving = [key for key in evicted if key in index and key not in recent]
+        self.store.write([key for key in recent if key not in index], leaving, list(recent))
+
+    def touch(self, keys: Sequence[BlockKey], context: RequestContext) -> None:
+        held = dict.fromkeys(key for key in keys if key in self._index)
+        self.store.refresh(reversed(held))
+
+    def holds(self, key: BlockKey) -> bool:
+        return key in self._index
+
+    def blocks(self) -> Sequence[BlockKey]:
+        return list(self._index)

@@ -1,0 +1,197 @@
+"""Jobs between the primary and the secondary tiers: queued promotions, cascades and their pins, polls, events.
+
+It carries out what `manager.py` decides. A job's effects on the primary happen when a poll reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from kvtier_cli.tiering.counters import Counters
+from kvtier_cli.tiering.model import BlockKey, JobKind, JobResult, Medium, OffloadingEvent, TransferJob
+from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.tiering.primary import Primary
+from kvtier_cli.tiering.request import RequestState
+from kvtier_cli.tiering.secondary import SecondaryTierManager
+
+
+class QueuedPromotions(NamedTuple):
+    """Promotions of one request from one tier that wait for the step's end."""
+
+    tier: str
+    req_id: Hashable
+    keys: Sequence[BlockKey]
+
+
+class _Cascade:
+    """One set of blocks on its way to several tiers. The primary knows one pin a block for all its jobs."""
+
+    __slots__ = ("keys", "running")
+
+    def __init__(self, keys: Sequence[BlockKey], running: int) -> None:
+        self.keys = keys
+        self.running = running
+
+
+class Transfers:
+    """The transfers under way. Job ids count up from 0 in the order of submission, resets included."""
+
+    def __init__(
+        self,
+        primary: Primary,
+        tiers: Sequence[SecondaryTierManager],
+        requests: Mapping[Hashable, RequestState],
+        counters: Counters,
+        observer: Observer | None,
+        *,
+        events: bool,
+    ) -> None:
+        self._primary = primary
+        self._tiers = tiers
+        self._tier_index = {tier.name: index for index, tier in enumerate(tiers)}
+        self._requests = requests
+        self._counters = counters
+        self._observer = observer
+        self._next_job = 0
+        self.jobs: dict[int, TransferJob] = {}
+        self._cascades: dict[int, _Cascade] = {}
+        self._queued: dict[int, dict[Hashable, list[BlockKey]]] = {}
+        self._collects_events = events
+        self._primary_events: list[OffloadingEvent] = []
+        self._tier_events: list[list[OffloadingEvent]] = [[] for _ in tiers]
+
+    # Promotions
+
+    def queue_promotion(self, tier: int, req_id: Hashable, key: BlockKey) -> None:
+        """A block with a pending slot waits for the step's end to be read from `tier`."""
+        self._queued.setdefault(tier, {}).setdefault(req_id, []).append(key)
+
+    def submit_promotions(self) -> None:
+        """One job for each (tier, request), tiers in the order of their first queued promotion."""
+        if not self._queued:
+            return
+        queued, self._queued = self._queued, {}
+        for tier, by_request in queued.items():
+            for req_id, keys in by_request.items():
+                self._submit(tier, JobKind.PROMOTION, req_id, keys)
+
+    # Cascades
+
+    def cascade(self, tiers: Sequence[int], req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        """Copy pinned blocks to `tiers`, a job each; when the last of them ends, each block loses one pin."""
+        cascade = _Cascade(keys, len(tiers))
+        for tier in tiers:
+            self._cascades[self._submit(tier, JobKind.CASCADE, req_id, keys)] = cascade
+
+    def retry_parked(self, request: RequestState) -> None:
+        """Cascade those parked blocks of a request that are ready by now; drop those that left the primary."""
+        primary = self._primary
+        for tier in sorted(request.parked):
+            waiting = [key for key in request.parked[tier] if key in primary.resident]
+            ready = [key for key in waiting if primary.is_ready(key)]
+            if ready:
+                primary.pin(ready)
+                self.cascade((tier,), request.context.req_id, ready)
+            still = [key for key in waiting if not primary.is_ready(key)]
+            if still:
+                request.parked[tier] = still
+            else:
+                del request.parked[tier]
+
+    def _submit(self, tier: int, kind: JobKind, req_id: Hashable, keys: Sequence[BlockKey]) -> int:
+        job_id = self._next_job
+        self._next_job += 1
+        manager = self._tiers[tier]
+        job = self.jobs[job_id] = TransferJob(job_id, kind, manager.name, req_id, keys)
+        if kind is JobKind.PROMOTION:
+            manager.submit_load(job)
+        else:
+            manager.submit_store(job)
+        if self._observer is not None:
+            self._observer.on_job_submitted(job)
+        return job_id
+
+    # Ends of jobs
+
+    def poll(self) -> None:
+        """Take each tier's finished jobs, tiers in topology order, a tier's in the order of submission."""
+        for tier in self._tiers:
+            for result in tier.get_finished_jobs():
+                job = self.jobs.pop(result.job.job_id)
+                if job.kind is JobKind.PROMOTION:
+                    self._end_promotion(result)
+                else:
+                    self._end_cascade(tier, result)
+                if self._observer is not None:
+                    self._observer.on_job_finished(result)
+
+    def _end_promotion(self, result: JobResult) -> None:
+        job, failed = result.job, result.failed
+        loaded = job.keys
+        request = self._requests.get(job.req_id)
+        if failed:
+            loaded = [key for key in job.keys if key not in failed]
+            lost = [key for key in job.keys if key in failed]
+            self._primary.give_back(lost)
+            self._counters.failed[self._tier_index[job.tier]] += len(lost)
+            if request is not None:
+                request.failed.update(lost)
+                for key in lost:
+                    request.promoted.pop(key, None)
+        self._primary.make_ready(loaded)
+        if request is not None and request.failed:
+            request.failed.difference_update(loaded)
+        if self._collects_events:
+            self.add_event(loaded, removed=False)
+
+    def _end_cascade(self, tier: SecondaryTierManager, result: JobResult) -> None:
+        job = result.job
+        cascade = self._cascades.pop(job.job_id)
+        cascade.running -= 1
+        if not cascade.running:
+            self._primary.unpin(cascade.keys)
+        if self._collects_events and tier.medium is not None and result.success:
+            event = OffloadingEvent(tier.medium, tier.locality, False, job.keys)
+            self._tier_events[self._tier_index[job.tier]].append(event)
+
+    def drain(self) -> None:
+        """Bring every running job to its end and take its effects; then forget what was only queued."""
+        for tier in self._tiers:
+            tier.drain_jobs()
+        self.poll()
+        self._queued.clear()
+
+    # What is under way, for display
+
+    def queued(self) -> list[QueuedPromotions]:
+        """Promotions that wait for the step's end, tiers in the order of their first."""
+        return [
+            QueuedPromotions(self._tiers[tier].name, req_id, keys)
+            for tier, by_request in self._queued.items()
+            for req_id, keys in by_request.items()
+        ]
+
+    def hidden_pins(self) -> dict[BlockKey, int]:
+        """Block → pins beyond the one a cascade that the primary knows: one for each further running job."""
+        extra: dict[BlockKey, int] = {}
+        for cascade in {id(cascade): cascade for cascade in self._cascades.values()}.values():
+            for key in cascade.keys:
+                extra[key] = extra.get(key, 0) + cascade.running - 1
+        return extra
+
+    # Events
+
+    def add_event(self, keys: Collection[BlockKey], *, removed: bool) -> None:
+        """The primary reports blocks that became ready in it or were evicted from it."""
+        if self._collects_events and keys:
+            self._primary_events.append(OffloadingEvent(Medium.CPU, None, removed, list(keys)))
+
+    def take_events(self) -> list[OffloadingEvent]:
+        """The primary's events in the order they happened, then each tier's, in topology order."""
+        events = self._primary_events
+        self._primary_events = []
+        for waiting in self._tier_events:
+            events += waiting
+            waiting.clear()
+        return events
