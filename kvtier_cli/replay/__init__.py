@@ -1,0 +1,1 @@
+"""Replaying: traces and scripted fixtures driven through the embedded manager."""

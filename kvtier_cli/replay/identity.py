@@ -1,0 +1,109 @@
+"""A block's identity in a trace: its chain, the ids from the start of the prompt to it. Hands out small ints for it.
+
+vLLM's block hashes cover the prefix, so the same id behind another prefix is another block. The engine works with
+ints, counted up in order of first sight; ids are labels for people, digests what is stored and published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+Label = int | str
+
+ROOT = -1
+"""The parent of a prompt's first block."""
+
+
+class BlockTable:
+    """All blocks seen so far. `by_id`: take ids as they are, whatever is in front of them."""
+
+    def __init__(self, *, by_id: bool = False) -> None:
+        self._by_id = by_id
+        self.labels: list[Label] = []
+        self.parents: list[int] = []
+        # An id nearly always stands for one chain: its first. The others are looked up by (parent, id).
+        self._first: dict[Label, int] = {}
+        self._others: dict[tuple[int, Label], int] = {}
+        self._digests: dict[int, bytes] = {ROOT: b""}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def keys(self, ids: Sequence[Label]) -> list[int]:
+        """The blocks of a prompt, one an id, new ones included. A repeated id is another block each time, except
+        with `by_id`."""
+        keys = list(map(self._first.get, ids))
+        known = keys.index(None) if None in keys else len(keys)
+        head: list[int] = keys[:known]  # type: ignore[assignment]  # nothing before `known` is None
+        if not self._by_id and list(map(self.parents.__getitem__, head)) != [ROOT, *head][:known]:
+            return self._keys_one_by_one(ids)
+        tail = ids[known:]
+        if not tail:
+            return head
+        if keys.count(None) != len(tail) or len(set(tail)) != len(tail):
+            return self._keys_one_by_one(ids)
+        new = list(range(len(self.labels), len(self.labels) + len(tail)))
+        self._first.update(zip(tail, new, strict=True))
+        self.parents.append(head[-1] if head else ROOT)
+        self.parents += new[:-1]
+        self.labels += tail
+        return head + new
+
+    def _keys_one_by_one(self, ids: Sequence[Label]) -> list[int]:
+        keys: list[int] = []
+        parent = ROOT
+        for label in ids:
+            key = self._find(parent, label)
+            if key is None:
+                key = len(self.labels)
+                self.labels.append(label)
+                self.parents.append(parent)
+                if label in self._first:
+                    self._others[parent, label] = key
+                else:
+                    self._first[label] = key
+            keys.append(key)
+            parent = key
+        return keys
+
+    def _find(self, parent: int, label: Label) -> int | None:
+        key = self._first.get(label)
+        if key is None or self._by_id or self.parents[key] == parent:
+            return key
+        return self._others.get((parent, label))
+
+    def named(self, label: Label) -> list[int]:
+        """Every block that a label stands for, in order of first sight."""
+        first = self._first.get(label)
+        if first is None:
+            return []
+        return [first, *(key for (_, other), key in self._others.items() if other == label)]
+
+    def name(self, key: int) -> str:
+        """The label of a block for people; the second, third… block of one label is `label~2`, `label~3`…"""
+        label = self.labels[key]
+        if self._first[label] == key:
+            return str(label)
+        return f"{label}~{self.named(label).index(key) + 1}"
+
+    def digest(self, key: int) -> bytes:
+        """32 bytes that name the chain, the same in every run: SHA-256 over the parent's digest and the id.
+
+        With `by_id` only the id counts. The id goes in as text behind a mark of its length, so that no two chains
+        give the same bytes; `1` and `"1"` are one id.
+        """
+        if self._by_id:
+            return _chain_digest(b"", self.labels[key])
+        unknown = []
+        while key not in self._digests:
+            unknown.append(key)
+            key = self.parents[key]
+        digest = self._digests[key]
+        for child in reversed(unknown):
+            digest = self._digests[child] = _chain_digest(digest, self.labels[child])
+        return digest
+
+
+def _chain_digest(parent: bytes, label: Label) -> bytes:
+    return hashlib.sha256(parent + b"/" + str(label).encode("utf-8", "surrogatepass")).digest()

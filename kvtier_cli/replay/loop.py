@@ -1,0 +1,124 @@
+"""The replay loop: a trace's requests through a manager, one after another, as a server without a queue would.
+
+Each request is looked up until nothing is pending, loads what it hit, stores the rest and finishes. Decides nothing
+that the manager decides; reads no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kvtier_cli.replay.identity import BlockTable
+from kvtier_cli.tiering.filters import TierFilter
+from kvtier_cli.tiering.manager import TieringManager
+from kvtier_cli.tiering.model import LoadSource, load_source
+from kvtier_cli.tiering.topology import ReplaySpec
+from kvtier_cli.traces.model import Request
+
+
+@dataclass(slots=True)
+class Served:
+    """What one request got. `keys` are its blocks; the first `loaded` of them were served; `passes` counts looks at
+    the prefix; `length` is how many blocks did not miss in the last of them."""
+
+    index: int
+    keys: Sequence[int]
+    loaded: int
+    length: int
+    passes: int
+    gave_up: bool
+    refused: int
+
+
+class ReplayLoop:
+    """Drives requests through `manager`. `block_tokens` gives the blocks their positions.
+
+    The counters hold what was replayed so far: `requests`, `blocks` (references), `wait_steps` (steps that a request
+    waited), `gave_up` (requests that waited too long), `loaded_by_source`.
+    """
+
+    def __init__(self, manager: TieringManager, spec: ReplaySpec, block_tokens: int) -> None:
+        self.manager = manager
+        self.spec = spec
+        self.block_tokens = block_tokens
+        self.table = BlockTable(by_id=spec.identity == "id")
+        self.requests = 0
+        self.blocks = 0
+        self.wait_steps = 0
+        self.gave_up = 0
+        self.loaded_by_source = dict.fromkeys(LoadSource, 0)
+        self._sources = [load_source(tier.medium) for tier in manager.tiers]
+
+    def keys(self, request: Request) -> list[int]:
+        """The blocks of a request, without its partly filled last block where the replay drops tails."""
+        ids = request.hash_ids
+        if self.spec.tail == "drop":
+            ids = ids[: request.input_length // self.block_tokens]
+        return self.table.keys(ids)
+
+    def run(self, requests: Iterable[Request], filter_of: Callable[[Request], TierFilter]) -> Iterator[Served]:
+        """Replay `requests` in the order given; each is over when its result comes out."""
+        for request in requests:
+            yield self.replay(self.keys(request), filter_of(request))
+
+    def replay(self, keys: Sequence[int], load_filter: TierFilter) -> Served:
+        """One request, from its arrival to the end of the step in which it finishes."""
+        manager = self.manager
+        req_id = self.requests
+        total = len(keys)
+        tokens = self.block_tokens
+        manager.on_new_request(req_id, load_filter)
+        manager.set_positions(req_id, keys, range(tokens, tokens * (total + 1), tokens))
+
+        answer = manager.lookup_prefix(req_id, keys)
+        passes = 1
+        while answer.pending and passes <= self.spec.max_wait_steps:
+            manager.on_schedule_end()
+            answer = manager.lookup_prefix(req_id, keys)
+            passes += 1
+        loaded = self._ready_prefix(keys) if answer.pending else answer.length
+        if loaded:
+            self._load(req_id, keys if loaded == total else keys[:loaded])
+        refused = self._store(req_id, keys[loaded:]) if loaded < total else 0
+        manager.on_request_finished(req_id)
+        manager.on_schedule_end()
+
+        self.requests += 1
+        self.blocks += total
+        self.wait_steps += passes - 1
+        self.gave_up += answer.pending
+        return Served(req_id, keys, loaded, answer.length, passes, answer.pending, refused)
+
+    def _ready_prefix(self, keys: Sequence[int]) -> int:
+        is_ready = self.manager.primary.is_ready
+        return next((index for index, key in enumerate(keys) if not is_ready(key)), len(keys))
+
+    def _load(self, req_id: int, keys: Sequence[int]) -> None:
+        manager = self.manager
+        manager.prepare_load(req_id, keys)
+        promoted = manager.requests[req_id].promoted
+        elsewhere = 0
+        if promoted:
+            for key in keys:
+                tier = promoted.get(key)
+                if tier is not None:
+                    self.loaded_by_source[self._sources[tier]] += 1
+                    elsewhere += 1
+        self.loaded_by_source[LoadSource.HOST] += len(keys) - elsewhere
+        manager.complete_load(req_id, keys)
+
+    def _store(self, req_id: int, keys: Sequence[int]) -> int:
+        """Store blocks, a step between batches; returns how many batches were refused."""
+        manager = self.manager
+        batch = self.spec.store_batch_blocks or len(keys)
+        refused = 0
+        for start in range(0, len(keys), batch):
+            if start:
+                manager.on_schedule_end()
+            prepared = manager.prepare_store(req_id, keys[start : start + batch])
+            if prepared is None:
+                refused += 1
+            else:
+                manager.complete_store(req_id, prepared.keys)
+        return refused
