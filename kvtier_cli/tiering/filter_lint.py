@@ -21,7 +21,8 @@ WORDS: Final = {"medium": ("cpu", "storage"), "locality": ("local", "remote")}
 MEANT: Final = {
     "medium": dict.fromkeys(("dram", "host", "memory", "ram"), "cpu")
     | dict.fromkeys(("disk", "file", "fs", "nvme", "obj", "object", "s3", "ssd"), "storage"),
-    "locality": {"node": "local", "here": "local", "network": "remote", "shared": "remote"},
+    "locality": dict.fromkeys(("here", "host", "node"), "local")
+    | dict.fromkeys(("cluster", "distributed", "global", "network", "shared"), "remote"),
 }
 """Words that vLLM does not know, and what people mean by them (tiers of type fs and obj are storage)."""
 

@@ -173,6 +173,15 @@ class FilterParse:
                 firsts.setdefault(entry.matcher, entry.index)
         return firsts
 
+    @cached_property
+    def notes_by_entry(self) -> dict[int, list[Note]]:
+        """The warnings, then the lint, of each entry that has any."""
+        found: dict[int, list[Note]] = {}
+        for note in (*self.warnings, *self.lint):
+            if note.index is not None:
+                found.setdefault(note.index, []).append(note)
+        return found
+
     def admitting_entry(self, medium: Medium | None, locality: Locality | None) -> int | None:
         """The index of the first entry that a tier which declares these meets; None if no entry does."""
         return next((index for matcher, index in self.first_entries.items() if matcher.matches(medium, locality)), None)

@@ -80,6 +80,8 @@ class TieringManager:
         self._loads: dict[Hashable, list[list[BlockKey]]] = {}
         self._polled = False
         self.holds_promotions = False
+        # Who hears of single lookups or evictions gets them one by one.
+        self._promotes_runs = observer is None and not events and self.primary.policy.evicts_in_order
 
     # Requests
 
@@ -107,6 +109,9 @@ class TieringManager:
     def set_positions(self, req_id: Hashable, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
         """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
         known = self._live(req_id).positions
+        if type(positions) is range or None not in positions:
+            known.update(zip(keys, positions, strict=True))  # type: ignore[arg-type]  # no None in it
+            return
         for key, position in zip(keys, positions, strict=True):
             if position is not None:
                 known[key] = position
@@ -169,6 +174,11 @@ class TieringManager:
             pending = primary.pending > 0 and any(primary.busy.get(key) == PENDING for key in head)
         total = len(keys)
         while length < total:
+            promoted = self._promote_run(request, keys, length) if self._promotes_runs else 0
+            if promoted:
+                length += promoted
+                pending = True
+                continue
             result = self._lookup(request, keys[length])
             if result is _MISS:
                 self.counters.lookups += length + 1
@@ -178,6 +188,30 @@ class TieringManager:
             length += 1
         self.counters.lookups += length
         return PrefixAnswer(length, pending)
+
+    def _promote_run(self, request: RequestState, keys: Sequence[BlockKey], start: int) -> int:
+        """Promote the blocks from `start` on that the first admitted tier holds, in one go; how many were promoted.
+
+        The same decisions as block by block, for those blocks for which that is sure: none resident, none twice, a
+        slot for each, and a policy whose victims do not depend on the insertions between them.
+        """
+        resident = self.primary.resident
+        if keys[start] in resident or self.holds_promotions:
+            return 0
+        first = next((index for index, _, admitted in request.scan if admitted), None)
+        if first is None:
+            return 0
+        absent = list(takewhile(lambda key: key not in resident, keys[start:]))
+        run = absent[: self.tiers[first].lookup_run(absent, request.context)]
+        room = self.primary.free + self.primary.evictable
+        if not run or len(run) > room or len(set(run)) < len(run):
+            return 0
+        for index in range(first):
+            self.counters.skipped[index] += len(run)
+        self.counters.asked[first] += len(run)
+        self.counters.hits[first] += len(run)
+        self._promote(request, run, first)
+        return len(run)
 
     def _lookup(self, request: RequestState, key: BlockKey) -> LookupResult:
         busy = self.primary.busy
@@ -217,7 +251,7 @@ class TieringManager:
                 result = _RETRY
         evicted: list[BlockKey] | None = None
         if hit is not None:
-            evicted = self._promote(request, key, hit)
+            evicted = self._promote(request, (key,), hit)
             result = _MISS if evicted is None else _PENDING
         if observer is not None and verdicts is not None:
             name = None if hit is None else self.tiers[hit].name
@@ -233,21 +267,20 @@ class TieringManager:
             )
         return result
 
-    def _promote(self, request: RequestState, key: BlockKey, tier: int) -> list[BlockKey] | None:
-        """Take a slot and queue the promotion; None where there is no slot to be had."""
-        keys = (key,)
+    def _promote(self, request: RequestState, keys: Sequence[BlockKey], tier: int) -> list[BlockKey] | None:
+        """Take slots for absent blocks and queue their promotion; None where there are not enough to be had."""
         self.primary.policy.access(request, keys, ())
         evicted = self.primary.allocate(request, keys, ())
         if evicted is None:
-            self.counters.denied += 1
-            request.denied[key] = tier
+            self.counters.denied += len(keys)
+            request.denied.update(dict.fromkeys(keys, tier))
             return None
         if evicted:
             self.counters.evicted_by_promotions += len(evicted)
             self.transfers.add_event(evicted, removed=True)
-        self.counters.promoted[tier] += 1
-        request.promoted[key] = tier
-        self.transfers.queue_promotion(tier, request.context.req_id, key)
+        self.counters.promoted[tier] += len(keys)
+        request.promoted.update(dict.fromkeys(keys, tier))
+        self.transfers.queue_promotions(tier, request.context.req_id, keys)
         return evicted
 
     def load_source(self, req_id: Hashable, key: BlockKey) -> LoadSource:
@@ -261,9 +294,9 @@ class TieringManager:
         """Pin ready blocks while they are read into the GPU. `complete_load` with the same `keys` ends it."""
         request = self._unfinished(req_id)
         primary = self.primary
-        for key in keys:
-            if not primary.is_ready(key):
-                raise ManagerError(f"block {key!r} is not ready in the primary")
+        if not primary.are_ready(keys):
+            missing = next(key for key in keys if not primary.is_ready(key))
+            raise ManagerError(f"block {missing!r} is not ready in the primary")
         if not keys:
             return
         unique = list(dict.fromkeys(keys))

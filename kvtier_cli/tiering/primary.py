@@ -80,6 +80,12 @@ class Primary:
         self.pending -= len(keys)
         self.policy.remove(keys)
 
+    def are_ready(self, keys: Collection[BlockKey]) -> bool:
+        """Whether all of `keys` are resident and none is pending."""
+        return all(map(self.resident.__contains__, keys)) and not (
+            self.pending and any(self.busy.get(key) == PENDING for key in keys)
+        )
+
     def pin(self, keys: Iterable[BlockKey]) -> None:
         busy = self.busy
         for key in keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import islice
+from itertools import takewhile
 
 from kvtier_cli.tiering.model import (
     BlockKey,
@@ -38,6 +38,11 @@ class SecondaryTierManager(ABC):
     @abstractmethod
     def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
         """HIT, MISS, or RETRY where the answer is not there yet."""
+
+    def lookup_run(self, keys: Sequence[BlockKey], context: RequestContext) -> int:
+        """How many leading blocks of `keys` `lookup` would answer with a HIT, one after another. A tier that cannot
+        tell at once says 0, and is asked block by block."""
+        return 0
 
     @abstractmethod
     def submit_store(self, job: TransferJob) -> None:
@@ -96,7 +101,7 @@ class SecondaryTier(SecondaryTierManager):
         self.locality = spec.locality
         self.request_level = spec.request_level
         self.offline = spec.offline
-        self.store: BlockStore = store or MemoryStore(bounded=spec.capacity is not None)
+        self.store: BlockStore = store or MemoryStore()
         self._index = self.store.index
         self._count = 0
         self._running: list[tuple[int, TransferJob]] = []
@@ -111,6 +116,11 @@ class SecondaryTier(SecondaryTierManager):
         if self.spec.lookup_retry and self._is_retried(key, context.req_id):
             return LookupResult.RETRY
         return LookupResult.HIT if key in self._index else LookupResult.MISS
+
+    def lookup_run(self, keys: Sequence[BlockKey], context: RequestContext) -> int:
+        if self.offline or self.spec.lookup_retry:
+            return 0
+        return len(list(takewhile(self._index.__contains__, keys)))
 
     def _is_retried(self, key: BlockKey, req_id: Hashable) -> bool:
         self._asking.setdefault(key, set()).add(req_id)
@@ -158,8 +168,9 @@ class SecondaryTier(SecondaryTierManager):
         if job.kind is JobKind.CASCADE:
             self._put(job.keys, failed)
         else:
-            failed = failed.union(key for key in job.keys if key not in self._index)
-            self.store.refresh(dict.fromkeys(key for key in job.keys if key not in failed))
+            gone = [key for key in job.keys if key not in self._index]
+            failed = failed.union(gone) if gone else failed
+            self.store.refresh([key for key in job.keys if key not in failed] if failed else job.keys)
         return JobResult(job, failed)
 
     def _unlucky(self, job: TransferJob) -> frozenset[BlockKey]:
@@ -182,7 +193,7 @@ class SecondaryTier(SecondaryTierManager):
         distinct = len(set(keys)) == len(keys) and index.keys().isdisjoint(keys)
         if distinct and not failed and (capacity is None or len(keys) <= capacity):
             excess = 0 if capacity is None else len(index) + len(keys) - capacity
-            self.store.write(keys, list(islice(index, excess)) if excess > 0 else ())
+            self.store.write(keys, self.store.oldest(excess) if excess > 0 else ())
         else:
             self._put_one_by_one([key for key in keys if key not in failed])
 
@@ -194,7 +205,7 @@ class SecondaryTier(SecondaryTierManager):
         recent: dict[BlockKey, None] = {}
         evicted: dict[BlockKey, None] = {}
         size = len(index)
-        untouched = iter(index)
+        untouched = self.store.least_recent_first()
         for key in keys:
             if key in recent:
                 del recent[key]
@@ -213,10 +224,10 @@ class SecondaryTier(SecondaryTierManager):
 
     def touch(self, keys: Sequence[BlockKey], context: RequestContext) -> None:
         held = dict.fromkeys(key for key in keys if key in self._index)
-        self.store.refresh(reversed(held))
+        self.store.refresh(list(reversed(held)))
 
     def holds(self, key: BlockKey) -> bool:
         return key in self._index
 
     def blocks(self) -> Sequence[BlockKey]:
-        return list(self._index)
+        return list(self.store.least_recent_first())

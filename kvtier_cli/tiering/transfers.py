@@ -63,9 +63,9 @@ class Transfers:
 
     # Promotions
 
-    def queue_promotion(self, tier: int, req_id: Hashable, key: BlockKey) -> None:
-        """A block with a pending slot waits for the step's end to be read from `tier`."""
-        self._queued.setdefault(tier, {}).setdefault(req_id, []).append(key)
+    def queue_promotions(self, tier: int, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        """Blocks with pending slots wait for the step's end to be read from `tier`."""
+        self._queued.setdefault(tier, {}).setdefault(req_id, []).extend(keys)
 
     def submit_promotions(self) -> None:
         """One job for each (tier, request), tiers in the order of their first queued promotion."""

@@ -7,7 +7,7 @@ T1 is meant to have.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from kvtier_cli.tiering.model import BlockKey
@@ -22,6 +22,7 @@ class ArcPolicy:
     """Adaptive replacement. `resident` maps each block to the list (T1 or T2) that it is in."""
 
     name = "arc"
+    evicts_in_order = False  # an insertion between two evictions grows T1, which decides where the second takes from
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -87,7 +88,7 @@ class ArcPolicy:
                 ghosts.popitem(last=False)
         return victims
 
-    def remove(self, keys: Iterable[BlockKey]) -> None:
+    def remove(self, keys: Collection[BlockKey]) -> None:
         for key in keys:
             del self.resident.pop(key)[key]
 

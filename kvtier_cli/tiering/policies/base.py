@@ -6,7 +6,7 @@ pinned, pending or free slots are counted by `primary.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any, Protocol
 
 from kvtier_cli.tiering.model import BlockKey, group_of
@@ -39,7 +39,8 @@ class RequestRecency:
         """The accessed blocks in the order in which a finish makes them recent: the head of the prefix last.
 
         All positions known: by falling position, at ties the higher KV group first. Otherwise the higher groups
-        first, each by falling position if all of its own are known, else in reverse order of first access.
+        first, each by falling position if all of its own are known, else in reverse order of first access. What is
+        level after that goes in reverse order of first access too.
         """
         accessed, positions = self.accessed, self.positions
         try:
@@ -48,7 +49,7 @@ class RequestRecency:
             return self._commit_order_by_group()
         if len(ends) == len(accessed):
             return sorted(accessed, key=positions.__getitem__, reverse=True)
-        return sorted(accessed, key=lambda key: (-positions[key], -group_of(key)))
+        return sorted(reversed(accessed), key=lambda key: (-positions[key], -group_of(key)))
 
     def _commit_order_by_group(self) -> list[BlockKey]:
         groups: dict[int, list[BlockKey]] = {}
@@ -58,7 +59,7 @@ class RequestRecency:
         for group in sorted(groups, reverse=True):
             keys = groups[group]
             if all(key in self.positions for key in keys):
-                order += sorted(keys, key=self.positions.__getitem__, reverse=True)
+                order += sorted(reversed(keys), key=lambda key: -self.positions[key])
             else:
                 order += reversed(keys)
         return order
@@ -71,6 +72,8 @@ class EvictionPolicy(Protocol):
     """
 
     name: str
+    evicts_in_order: bool
+    """Whether the victims of n evictions of one block are those of one eviction of n blocks."""
     resident: dict[BlockKey, Any]
 
     def access(self, request: RequestRecency, keys: Sequence[BlockKey], ready: Collection[BlockKey]) -> None:
@@ -84,7 +87,7 @@ class EvictionPolicy(Protocol):
         """Remove and return `count` resident blocks, the first victim first; never a `busy` one (pinned or
         pending) nor a `protected` one. The caller has made sure that there are so many."""
 
-    def remove(self, keys: Iterable[BlockKey]) -> None:
+    def remove(self, keys: Collection[BlockKey]) -> None:
         """Blocks whose write failed give their slots back; they leave no trace in ghost lists."""
 
     def touch(self, keys: Sequence[BlockKey], busy: Mapping[BlockKey, int]) -> None:

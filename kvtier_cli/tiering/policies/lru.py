@@ -1,82 +1,78 @@
 """LRU as vLLM 0.33 ranks it: by request first, and within a request from its last block to its first.
 
-A rank is a moment on one clock. A block either has a moment of its own, or it shares the moment at which its
-request first accessed anything; blocks that share one are ordered by falling position. So the blocks with a moment
-of their own lie in one ordered map, and each live request's shared moment is one `_Bucket` in that map. Nothing is
-sorted until an eviction has to enter a bucket.
+A rank is a moment on one clock (`recency.py`). A block either has a moment of its own, or it shares the moment at
+which its request first accessed anything; blocks that share one are ordered by falling position. Nothing is sorted
+until an eviction has to take from the blocks of a live request.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from operator import lt
 from typing import Any
 
 from kvtier_cli.tiering.model import BlockKey, group_of
 from kvtier_cli.tiering.policies.base import RequestRecency
+from kvtier_cli.tiering.recency import Recency, Segment
 
 
-class _Bucket:
-    """The blocks that rank at one request's moment, with the positions they had when they came in."""
+class _Bucket(Segment):
+    """The blocks that rank at a live request's moment, with the positions that they had when they came in.
 
-    __slots__ = ("_by_rank", "blocks", "moment")
+    The highest position is the least recent; at the same position the lower KV group is, and in one group the block
+    that came in first.
+    """
+
+    __slots__ = ("_positions", "_sorted")
 
     def __init__(self, moment: int) -> None:
         self.moment = moment
-        self.blocks: dict[BlockKey, int] = {}
-        self._by_rank: list[tuple[int, int, BlockKey]] | None = None
+        self._positions: dict[BlockKey, int] | None = {}
+        self._sorted: list[BlockKey] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._positions is not None
+
+    def close(self) -> None:
+        """The request is finished: nothing ranks here any more."""
+        self._positions, self._sorted = None, []
 
     def add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
-        self.blocks.update(zip(keys, positions, strict=True))
-        ranked = self._by_rank
-        if ranked is not None:
-            entries = [(end, -group_of(key), key) for key, end in zip(keys, positions, strict=True)]
-            in_order = all(a[:2] < b[:2] for a, b in zip([*ranked[-1:], *entries], entries, strict=False))
-            if in_order:
-                ranked.extend(entries)
-            else:
-                self._by_rank = None
+        assert self._positions is not None
+        if self._sorted is not None:
+            last = self._positions[self._sorted[-1]] if self._sorted else -1
+            rises = all(map(lt, (last, *positions), positions)) and self._positions.keys().isdisjoint(keys)
+            self._sorted = [*self._sorted, *keys] if rises else None
+        self._positions.update(zip(keys, positions, strict=True))
 
-    def least_recent_first(self) -> Iterator[BlockKey]:
-        """By falling position; at the same position the lower KV group first."""
-        ranked = self._by_rank
-        if ranked is None:
-            # Blocks at the same position of the same group keep the order in which they came in.
-            entries = [(end, -group_of(key), key) for key, end in reversed(self.blocks.items())]
-            ranked = self._by_rank = sorted(entries, key=lambda entry: entry[:2])
-        blocks = self.blocks
-        while ranked and blocks.get(ranked[-1][2]) != ranked[-1][0]:
-            ranked.pop()
-        for end, _, key in reversed(ranked):
-            if blocks.get(key) == end:
-                yield key
+    @property
+    def keys(self) -> list[BlockKey]:  # type: ignore[override]  # sorted only when somebody looks
+        if self._sorted is None:
+            positions = self._positions or {}
+            self._sorted = sorted(reversed(positions), key=lambda key: (positions[key], -group_of(key)))
+        return self._sorted
 
 
 class LruPolicy:
     """Least recently used. `resident` maps each block to its moment."""
 
     name = "lru"
+    evicts_in_order = True
 
     def __init__(self, capacity: int) -> None:
         del capacity  # the primary counts the slots
         self.reset()
 
     def reset(self) -> None:
-        self.resident: dict[BlockKey, int] = {}
-        self._order: OrderedDict[Any, None] = OrderedDict()
-        self._buckets: dict[int, _Bucket] = {}
-        self._clock = 0
-
-    def _tick(self) -> int:
-        self._clock += 1
-        return self._clock
+        self._recency = Recency()
+        self.resident = self._recency.moments
 
     def _bucket(self, request: RequestRecency) -> _Bucket:
         bucket: _Bucket | None = request.rank
         if bucket is None:
-            bucket = request.rank = _Bucket(self._tick())
-            self._order[bucket] = None
-            self._buckets[bucket.moment] = bucket
+            bucket = request.rank = _Bucket(self._recency.tick())
+            self._recency.open(bucket)
         return bucket
 
     def access(self, request: RequestRecency, keys: Sequence[BlockKey], ready: Collection[BlockKey]) -> None:
@@ -86,96 +82,50 @@ class LruPolicy:
         accessed = request.accessed
         if ready:
             moment, resident, positions = bucket.moment, self.resident, request.positions
-            moving = [
-                key for key in ready if key not in accessed and resident[key] < moment and key in positions
-            ]
+            moving = [key for key in ready if key not in accessed and resident[key] < moment and key in positions]
             if moving:
-                self._take_out(moving)
                 bucket.add(moving, [positions[key] for key in moving])
                 resident.update(dict.fromkeys(moving, moment))
+                self._recency.wrote(len(moving))
         accessed.update(dict.fromkeys(keys))
-
-    def _take_out(self, keys: Iterable[BlockKey]) -> None:
-        """Remove resident blocks from where they rank; `resident` is left as it is."""
-        order, buckets, resident = self._order, self._buckets, self.resident
-        for key in keys:
-            bucket = buckets.get(resident[key])
-            if bucket is None:
-                del order[key]
-            else:
-                del bucket.blocks[key]
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         bucket = self._bucket(request)
         positions = request.positions
         try:
-            bucket.add(keys, [positions[key] for key in keys])
+            bucket.add(keys, list(map(positions.__getitem__, keys)))
         except KeyError:
             for key in keys:
                 if key in positions:
                     bucket.add((key,), (positions[key],))
                     self.resident[key] = bucket.moment
+                    self._recency.wrote(1)
                 else:
-                    self._order[key] = None
-                    self.resident[key] = self._tick()
+                    self._recency.append((key,))
         else:
             self.resident.update(dict.fromkeys(keys, bucket.moment))
+            self._recency.wrote(len(keys))
 
     def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Container[BlockKey]) -> list[BlockKey]:
-        order, resident = self._order, self.resident
-        victims: list[BlockKey] = []
-        for entry in order:
-            if type(entry) is _Bucket:
-                for key in entry.least_recent_first():
-                    if key not in busy and key not in protected:
-                        victims.append(key)
-                        if len(victims) == count:
-                            break
-            elif entry not in busy and entry not in protected:
-                victims.append(entry)
-            if len(victims) == count:
-                break
-        self._take_out(victims)
-        for key in victims:
-            del resident[key]
+        victims = self._recency.oldest(count, busy, protected)
+        self._recency.discard(victims)
         return victims
 
-    def remove(self, keys: Iterable[BlockKey]) -> None:
-        keys = list(keys)
-        self._take_out(keys)
-        for key in keys:
-            del self.resident[key]
+    def remove(self, keys: Collection[BlockKey]) -> None:
+        self._recency.discard(keys)
 
     def touch(self, keys: Sequence[BlockKey], busy: Mapping[BlockKey, int]) -> None:
         del busy  # pending blocks are touched like the others
-        for key in reversed(keys):
-            if key in self.resident:
-                self._take_out((key,))
-                self._order[key] = None
-                self.resident[key] = self._tick()
+        self._recency.append([key for key in reversed(dict.fromkeys(keys)) if key in self.resident])
 
     def commit(self, request: RequestRecency) -> None:
-        if not request.accessed:
+        bucket: _Bucket | None = request.rank
+        if bucket is None:
             return
-        bucket = self._bucket(request)
-        order, resident = self._order, self.resident
-        sequence = request.commit_order()
-        # One moment serves for all: no request can take a rank between two of them.
-        moment = self._tick()
-        if len(bucket.blocks) != len(sequence):
-            sequence = [key for key in sequence if key in resident]
-            self._take_out(key for key in sequence if key not in bucket.blocks)
-        del order[bucket]
-        del self._buckets[bucket.moment]
+        resident = self.resident
+        self._recency.append([key for key in request.commit_order() if key in resident])
+        bucket.close()
         request.rank = None
-        order.update(dict.fromkeys(sequence))
-        resident.update(dict.fromkeys(sequence, moment))
 
     def state(self) -> dict[str, Any]:
-        order: list[BlockKey] = []
-        for entry in self._order:
-            if type(entry) is _Bucket:
-                order.extend(entry.least_recent_first())
-            else:
-                order.append(entry)
-        return {"name": self.name, "order": order}
+        return {"name": self.name, "order": list(self._recency)}

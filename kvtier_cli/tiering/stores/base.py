@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from kvtier_cli.tiering.model import BlockKey
 
 
 class BlockStore(Protocol):
-    """Blocks and their order of recency. Capacity, latency and faults are the tier's business.
-
-    `index` holds exactly the blocks in the store, least recent first; it is for reading.
-    """
+    """Blocks and their order of recency. Capacity, latency and faults are the tier's business."""
 
     @property
-    def index(self) -> Mapping[BlockKey, object]: ...
+    def index(self) -> Mapping[BlockKey, object]:
+        """Exactly the blocks in the store, in no particular order; one object for the store's life, for reading."""
+
+    def oldest(self, count: int) -> Sequence[BlockKey]:
+        """The `count` least recent blocks, the least recent first; all where there are fewer."""
+
+    def least_recent_first(self) -> Iterator[BlockKey]:
+        """All blocks in order of recency; the store must not change meanwhile."""
 
     def write(
-        self, puts: Collection[BlockKey], deletes: Iterable[BlockKey] = (), recent: Collection[BlockKey] | None = None
+        self, puts: Sequence[BlockKey], deletes: Collection[BlockKey] = (), recent: Sequence[BlockKey] | None = None
     ) -> None:
         """One transaction: `deletes` (all held) leave, `puts` (none held) come in; then the blocks of `recent`
-        (`puts` where it is left out) are the most recent, in order."""
+        (`puts` where it is left out) are the most recent, in order. No repeats."""
 
-    def refresh(self, keys: Iterable[BlockKey]) -> None:
-        """Blocks that are held become the most recent, in order."""
+    def refresh(self, keys: Sequence[BlockKey]) -> None:
+        """Blocks that are held become the most recent, in order. No repeats."""
 
     def close(self) -> None:
         """Write what is not written yet and let go of the files."""

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kvtier_cli.tiering.model import BlockKey
+from kvtier_cli.tiering.recency import Recency
 
 
 class MemoryStore:
-    """Blocks, least recent first, in `index`. A bounded store uses an ordered map, whose oldest entry is cheap to
-    take; one that nothing is ever taken from saves the memory of the links."""
+    """A `BlockStore` that ends with the process."""
 
-    def __init__(self, *, bounded: bool = True) -> None:
-        self.index: dict[BlockKey, None] = OrderedDict() if bounded else {}
+    def __init__(self) -> None:
+        self._recency = Recency()
+
+    @property
+    def index(self) -> Mapping[BlockKey, object]:
+        return self._recency.moments
+
+    def oldest(self, count: int) -> Sequence[BlockKey]:
+        return self._recency.oldest(count)
+
+    def least_recent_first(self) -> Iterator[BlockKey]:
+        return iter(self._recency)
 
     def write(
-        self, puts: Collection[BlockKey], deletes: Iterable[BlockKey] = (), recent: Collection[BlockKey] | None = None
+        self, puts: Sequence[BlockKey], deletes: Collection[BlockKey] = (), recent: Sequence[BlockKey] | None = None
     ) -> None:
-        index = self.index
-        for key in deletes:
-            del index[key]
-        index.update(dict.fromkeys(puts))
-        if recent is not None:
-            self.refresh(recent)
+        self._recency.discard(deletes)
+        self._recency.append(puts if recent is None else recent)
 
-    def refresh(self, keys: Iterable[BlockKey]) -> None:
-        index = self.index
-        for key in keys:
-            del index[key]
-            index[key] = None
+    def refresh(self, keys: Sequence[BlockKey]) -> None:
+        self._recency.append(keys)
 
     def close(self) -> None:
         """There is nothing to let go of."""
