@@ -96,17 +96,12 @@ class ReplayLoop:
 
     def _load(self, req_id: int, keys: Sequence[int]) -> None:
         manager = self.manager
-        manager.prepare_load(req_id, keys)
+        manager.load(req_id, keys)
         promoted = manager.requests[req_id].promoted
-        elsewhere = 0
-        if promoted:
-            for key in keys:
-                tier = promoted.get(key)
-                if tier is not None:
-                    self.loaded_by_source[self._sources[tier]] += 1
-                    elsewhere += 1
-        self.loaded_by_source[LoadSource.HOST] += len(keys) - elsewhere
-        manager.complete_load(req_id, keys)
+        elsewhere = [promoted[key] for key in keys if key in promoted] if promoted else ()
+        for tier in elsewhere:
+            self.loaded_by_source[self._sources[tier]] += 1
+        self.loaded_by_source[LoadSource.HOST] += len(keys) - len(elsewhere)
 
     def _store(self, req_id: int, keys: Sequence[int]) -> int:
         """Store blocks, a step between batches; returns how many batches were refused."""

@@ -8,7 +8,7 @@ does with a job is `secondary.py`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from kvtier_cli.errors import ManagerError
@@ -108,13 +108,7 @@ class TieringManager:
 
     def set_positions(self, req_id: Hashable, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
         """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
-        known = self._live(req_id).positions
-        if type(positions) is range or None not in positions:
-            known.update(zip(keys, positions, strict=True))  # type: ignore[arg-type]  # no None in it
-            return
-        for key, position in zip(keys, positions, strict=True):
-            if position is not None:
-                known[key] = position
+        self._live(req_id).set_positions(keys, positions)
 
     def on_request_finished(self, req_id: Hashable) -> None:
         """The request is over: what it accessed becomes recent; the tiers are told once its stores are done."""
@@ -201,8 +195,9 @@ class TieringManager:
         first = next((index for index, _, admitted in request.scan if admitted), None)
         if first is None:
             return 0
-        absent = list(takewhile(lambda key: key not in resident, keys[start:]))
-        run = absent[: self.tiers[first].lookup_run(absent, request.context)]
+        run = self.tiers[first].lookup_run(islice(keys, start, None), request.context)
+        if not resident.keys().isdisjoint(run):
+            run = list(takewhile(lambda key: key not in resident, run))
         room = self.primary.free + self.primary.evictable
         if not run or len(run) > room or len(set(run)) < len(run):
             return 0
@@ -269,8 +264,8 @@ class TieringManager:
 
     def _promote(self, request: RequestState, keys: Sequence[BlockKey], tier: int) -> list[BlockKey] | None:
         """Take slots for absent blocks and queue their promotion; None where there are not enough to be had."""
-        self.primary.policy.access(request, keys, ())
-        evicted = self.primary.allocate(request, keys, ())
+        self.primary.policy.access(request, dict.fromkeys(keys), ())
+        evicted = self.primary.allocate(request, keys, {})
         if evicted is None:
             self.counters.denied += len(keys)
             request.denied.update(dict.fromkeys(keys, tier))
@@ -292,17 +287,23 @@ class TieringManager:
 
     def prepare_load(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
         """Pin ready blocks while they are read into the GPU. `complete_load` with the same `keys` ends it."""
+        self._access_ready(req_id, keys)
+        if keys:
+            self.primary.pin(keys)
+            self._loads.setdefault(req_id, []).append(list(keys))
+
+    def load(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        """`prepare_load` and `complete_load` in one, where nothing can happen between them."""
+        self._access_ready(req_id, keys)
+
+    def _access_ready(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
         request = self._unfinished(req_id)
         primary = self.primary
         if not primary.are_ready(keys):
             missing = next(key for key in keys if not primary.is_ready(key))
             raise ManagerError(f"block {missing!r} is not ready in the primary")
-        if not keys:
-            return
-        unique = list(dict.fromkeys(keys))
+        unique = dict.fromkeys(keys)
         primary.policy.access(request, unique, unique)
-        primary.pin(keys)
-        self._loads.setdefault(req_id, []).append(list(keys))
         self.counters.blocks_loaded += len(keys)
         if self._observer is not None:
             self._observer.on_loaded(req_id, keys)
@@ -332,17 +333,20 @@ class TieringManager:
         self._poll()
         primary, busy = self.primary, self.primary.busy
         offered = dict.fromkeys(keys)
-        absent = [key for key in offered if key not in primary.resident]
-        ready: list[BlockKey] = []
+        ready: dict[BlockKey, None] = {}
         pending: list[BlockKey] = []
-        if len(absent) == len(offered):
-            accessed = absent
+        if primary.resident.keys().isdisjoint(offered):
+            absent = list(offered)
+            accessed, protected = offered, {}
         else:
-            pending = [key for key in offered if busy.get(key) == PENDING] if primary.pending else []
-            accessed = [key for key in offered if busy.get(key) != PENDING] if pending else list(offered)
-            ready = [key for key in accessed if key in primary.resident]
+            absent = [key for key in offered if key not in primary.resident]
+            if primary.pending:
+                pending = [key for key in offered if busy.get(key) == PENDING]
+            accessed = dict.fromkeys(key for key in offered if key not in pending) if pending else offered
+            ready = dict.fromkeys(key for key in accessed if key in primary.resident)
+            protected = offered
         primary.policy.access(request, accessed, ready)
-        evicted = primary.allocate(request, absent, offered)
+        evicted = primary.allocate(request, absent, protected)
         observer = self._observer
         if evicted is None:
             self.counters.refused += 1
@@ -352,25 +356,26 @@ class TieringManager:
         if evicted:
             self.counters.evicted_by_stores += len(evicted)
             self.transfers.add_event(evicted, removed=True)
-        request.storing.update(absent)
+        request.storing.append(absent)
         self.counters.blocks_stored += len(absent)
         if observer is not None:
             observer.on_stored(req_id, absent, evicted)
         if self._request_level:
             if ready:
                 primary.pin(ready)
-                self.transfers.cascade(self._request_level, req_id, ready)
+                self.transfers.cascade(self._request_level, req_id, list(ready))
             if pending:
                 for tier in self._request_level:
                     request.parked.setdefault(tier, []).extend(pending)
         return PreparedStore(absent, evicted)
 
     def complete_store(self, req_id: Hashable, keys: Sequence[BlockKey], success: bool = True) -> None:
-        """The GPU→primary write of prepared blocks has ended. Ready blocks cascade to all secondary tiers."""
+        """The GPU→primary write of the `keys` of one prepared store has ended. Ready blocks cascade to all tiers."""
         request = self._live(req_id)
-        if not request.storing.issuperset(keys):
-            raise ManagerError(f"request {req_id!r} is not storing all of these blocks")
-        request.storing.difference_update(keys)
+        try:
+            request.storing.remove(list(keys) if type(keys) is not list else keys)
+        except ValueError:
+            raise ManagerError(f"request {req_id!r} has no such store under way") from None
         primary = self.primary
         if keys and success:
             self.transfers.add_event(keys, removed=False)

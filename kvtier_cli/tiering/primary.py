@@ -39,11 +39,11 @@ class Primary:
         return key in self.resident and self.busy.get(key, 0) != PENDING
 
     def allocate(
-        self, request: RequestRecency, keys: Sequence[BlockKey], protected: Collection[BlockKey]
+        self, request: RequestRecency, keys: Sequence[BlockKey], protected: Mapping[BlockKey, None]
     ) -> list[BlockKey] | None:
         """Give absent `keys` slots, all or nothing; they are pending then.
 
-        `protected` (without repeats) are never evicted for it. Returns the evicted blocks, or None where too few
+        `protected` are never evicted for it. Returns the evicted blocks, or None where too few
         may be: nothing has changed then.
         """
         if not keys:
@@ -51,10 +51,11 @@ class Primary:
         missing = len(keys) - self.free
         evicted: list[BlockKey] = []
         if missing > 0:
-            evictable = self.evictable
-            if missing <= evictable:
-                evictable -= sum(1 for key in protected if key in self.resident and key not in self.busy)
-            if missing > evictable:
+            spare = self.evictable - missing
+            # Protected blocks are counted only where they could make the difference.
+            if spare < len(protected):
+                spare -= sum(1 for key in protected if key in self.resident and key not in self.busy)
+            if spare < 0:
                 return None
             evicted = self.policy.evict(missing, self.busy, protected)
         self.policy.insert(request, keys)
@@ -91,8 +92,11 @@ class Primary:
         for key in keys:
             busy[key] = busy.get(key, 0) + 1
 
-    def unpin(self, keys: Iterable[BlockKey]) -> None:
+    def unpin(self, keys: Collection[BlockKey]) -> None:
         busy = self.busy
+        if len(keys) == len(busy) and all(map((1).__eq__, map(busy.get, keys))):
+            busy.clear()  # each of them had its only pin, and nothing else has any
+            return
         for key in keys:
             pins = busy[key]
             if pins == 1:

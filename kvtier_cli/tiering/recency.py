@@ -9,11 +9,13 @@ when too much of it has gathered. (An ordered map, with its links to mend for ev
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kvtier_cli.tiering.model import BlockKey
 
 _SLACK = 4096
+_MARGIN = 8
+_NOTHING: Mapping[BlockKey, object] = {}
 
 
 class Segment:
@@ -21,14 +23,12 @@ class Segment:
 
     __slots__ = ("keys", "moment")
 
+    is_open: bool = False
+    """Whether blocks may still be added; an open segment keeps its place even when it is empty."""
+
     def __init__(self, moment: int, keys: list[BlockKey]) -> None:
         self.moment = moment
         self.keys = keys
-
-    @property
-    def is_open(self) -> bool:
-        """Whether blocks may still be added; an open segment keeps its place even when it is empty."""
-        return False
 
 
 class Recency:
@@ -61,7 +61,7 @@ class Recency:
         """Make blocks, new or not, the most recent, in order, at one new moment. No repeats."""
         moment = self.tick()
         self.moments.update(dict.fromkeys(keys, moment))
-        self._segments.append(Segment(moment, list(reversed(keys))))
+        self._segments.append(Segment(moment, list(keys[::-1])))
         self.wrote(len(keys))
 
     def discard(self, keys: Collection[BlockKey]) -> None:
@@ -70,25 +70,43 @@ class Recency:
         for key in keys:
             del moments[key]
 
+    def close(self, segment: Segment) -> None:
+        """Nothing counts in this segment any more. The owner has emptied it."""
+        if self._segments[-1] is segment:
+            self._segments.pop()
+
     def oldest(
-        self, count: int, busy: Container[BlockKey] = (), protected: Container[BlockKey] = ()
+        self, count: int, busy: Mapping[BlockKey, object] = _NOTHING, protected: Mapping[BlockKey, object] = _NOTHING
     ) -> list[BlockKey]:
         """The `count` least recent blocks that are neither `busy` nor `protected`; fewer where there are not so many."""
-        found: list[BlockKey] = []
-        if count <= 0:
-            return found
         segments, moment_of = self._segments, self.moments.get
         while segments and not segments[0].keys and not segments[0].is_open:
             segments.popleft()
+        found: list[BlockKey] = []
+        missing = count
         for segment in segments:
+            if missing <= 0:
+                break
             keys, moment = segment.keys, segment.moment
             while keys and moment_of(keys[-1]) != moment:
                 keys.pop()
-            for key in reversed(keys):
-                if moment_of(key) == moment and key not in busy and key not in protected:
-                    found.append(key)
-                    if len(found) == count:
-                        return found
+            end = len(keys)
+            while end and missing > 0:
+                # A little more than is missing, since some may not count; seldom the whole of a long segment.
+                start = max(0, end - missing - _MARGIN)
+                part = keys[start:end]
+                part.reverse()
+                if busy or protected:
+                    part = [
+                        key for key in part if moment_of(key) == moment and key not in busy and key not in protected
+                    ]
+                else:
+                    part = [key for key in part if moment_of(key) == moment]
+                found += part
+                missing -= len(part)
+                end = start
+        if missing < 0:
+            del found[missing:]
         return found
 
     def __iter__(self) -> Iterator[BlockKey]:

@@ -14,7 +14,8 @@ class RequestState(RequestRecency):
 
     `scan`: the secondary tiers in lookup order, each as (index, tier, whether its filter admits it). `promoted`:
     block → index of the tier that it was promoted from by this request, as long as no such load has failed.
-    `failed`: blocks whose last promotion by this request failed. `storing`: blocks on the GPU→primary way. `parked`:
+    `failed`: blocks whose last promotion by this request failed. `storing`: the prepared
+    stores whose GPU→primary write is under way. `parked`:
     index of a request-level tier → offered blocks that were pending, once for each call that offered them.
     `denied`: block → index of the tier that hit while there was no slot, since the last look at the whole prefix.
     """
@@ -33,7 +34,7 @@ class RequestState(RequestRecency):
         self.promoted: dict[BlockKey, int] = {}
         self.failed: set[BlockKey] = set()
         self.denied: dict[BlockKey, int] = {}
-        self.storing: set[BlockKey] = set()
+        self.storing: list[list[BlockKey]] = []
         self.parked: dict[int, list[BlockKey]] = {}
 
     @property

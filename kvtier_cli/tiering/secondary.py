@@ -39,10 +39,10 @@ class SecondaryTierManager(ABC):
     def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
         """HIT, MISS, or RETRY where the answer is not there yet."""
 
-    def lookup_run(self, keys: Sequence[BlockKey], context: RequestContext) -> int:
-        """How many leading blocks of `keys` `lookup` would answer with a HIT, one after another. A tier that cannot
-        tell at once says 0, and is asked block by block."""
-        return 0
+    def lookup_run(self, keys: Iterable[BlockKey], context: RequestContext) -> list[BlockKey]:
+        """The leading blocks of `keys` that `lookup` would answer with a HIT, one after another. A tier that cannot
+        tell at once says none, and is asked block by block."""
+        return []
 
     @abstractmethod
     def submit_store(self, job: TransferJob) -> None:
@@ -117,10 +117,10 @@ class SecondaryTier(SecondaryTierManager):
             return LookupResult.RETRY
         return LookupResult.HIT if key in self._index else LookupResult.MISS
 
-    def lookup_run(self, keys: Sequence[BlockKey], context: RequestContext) -> int:
+    def lookup_run(self, keys: Iterable[BlockKey], context: RequestContext) -> list[BlockKey]:
         if self.offline or self.spec.lookup_retry:
-            return 0
-        return len(list(takewhile(self._index.__contains__, keys)))
+            return []
+        return list(takewhile(self._index.__contains__, keys))
 
     def _is_retried(self, key: BlockKey, req_id: Hashable) -> bool:
         self._asking.setdefault(key, set()).add(req_id)

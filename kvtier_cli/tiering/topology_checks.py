@@ -22,9 +22,9 @@ def topology_warnings(topology: Topology) -> list[str]:
                 f"tier {name}: lookup_retry {tier.lookup_retry} is not below replay.max_wait_steps {limit}: every "
                 "request with a cold block gives up"
             )
-        elif tier.lookup_retry + max(tier.load_latency, 1) > limit:
+        elif (steps := tier.lookup_retry + max(tier.load_latency, 1)) > limit:
             found.append(
-                f"tier {name}: a block found there takes {tier.lookup_retry + max(tier.load_latency, 1)} steps to "
-                f"load, more than replay.max_wait_steps {limit}: requests that wait for one give up"
+                f"tier {name}: a block found there takes {steps} step{'' if steps == 1 else 's'} to load, more than "
+                f"replay.max_wait_steps {limit}: requests that wait for one give up"
             )
     return found

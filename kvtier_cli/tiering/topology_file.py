@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
@@ -27,8 +28,8 @@ __all__ = [
     "topology_warnings",
 ]
 
-INLINE: Final = "topology"
-"""What errors and outputs call a topology that stands on the command line itself."""
+INLINE: Final = "inline topology"
+"""What outputs call a topology that stands on the command line itself."""
 
 LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a topology: some thousands of tiers."""
@@ -45,7 +46,7 @@ def load_topology(text_or_path: str) -> Topology:
     hold (its path inside, and the line where the format can tell; TOML cannot).
     """
     if text_or_path.lstrip().startswith("{"):
-        return read_topology_text(text_or_path, INLINE, form="json")
+        return replace(read_topology_text(text_or_path, "topology", form="json"), name=INLINE)
     if not text_or_path:
         raise InputError("there is no topology, expected a file or JSON text")
     text = read_text_file(text_or_path, "a topology", limit=LIMIT)

@@ -7,7 +7,7 @@ T1 is meant to have.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from kvtier_cli.tiering.model import BlockKey
@@ -36,14 +36,14 @@ class ArcPolicy:
         self.b2: _Blocks = OrderedDict()
         self.target: float = 0.0
 
-    def access(self, request: RequestRecency, keys: Sequence[BlockKey], ready: Collection[BlockKey]) -> None:
+    def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
         offered = request.offered_absent
         for key in reversed(keys):
             if key not in ready and key not in offered:
                 offered.add(key)
                 self._meet_ghost(key)
         request.reused.update(key for key in ready if key not in request.inserted)
-        request.accessed.update(dict.fromkeys(keys))
+        request.accessed.update(keys)
 
     def _meet_ghost(self, key: BlockKey) -> None:
         """A hit in a ghost list moves the target towards the list that was too small, by the sizes before it."""
@@ -63,7 +63,7 @@ class ArcPolicy:
             self.resident[key] = self.t1
         request.inserted.update(keys)
 
-    def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Container[BlockKey]) -> list[BlockKey]:
+    def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         def evictable(blocks: _Blocks) -> Iterator[BlockKey]:
             return (key for key in blocks if key not in busy and key not in protected)
 

@@ -6,7 +6,7 @@ pinned, pending or free slots are counted by `primary.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from kvtier_cli.tiering.model import BlockKey, group_of
@@ -18,14 +18,27 @@ class RequestRecency:
     `positions`: block → the token at which it ends, as far as it was told. `accessed`: blocks in the order of
     their first access. `inserted`: blocks that its stores and promotions put in. `reused`: blocks it loaded, or
     offered while ready, without having inserted them itself. `offered_absent`: blocks it offered while they were
-    absent. `rank`: what the LRU policy keeps for it.
+    absent. `rank`: what the LRU policy keeps for it. `rising`: the positions were given at once, block after
+    block, so that they stand in their order and no two are level.
     """
 
-    __slots__ = ("accessed", "inserted", "offered_absent", "positions", "rank", "reused")
+    __slots__ = ("accessed", "inserted", "offered_absent", "positions", "rank", "reused", "rising")
 
     def __init__(self) -> None:
         self.positions: dict[BlockKey, int] = {}
+        self.rising = False
         self.forget_accesses()
+
+    def set_positions(self, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
+        """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
+        if type(positions) is range and positions.step > 0 and not self.positions and not self.accessed:
+            self.positions = dict(zip(keys, positions, strict=True))
+            self.rising = len(self.positions) == len(keys)
+            return
+        self.rising = False
+        for key, position in zip(keys, positions, strict=True):
+            if position is not None:
+                self.positions[key] = position
 
     def forget_accesses(self) -> None:
         """Forget everything but the positions, as a reset of the cache does."""
@@ -43,13 +56,15 @@ class RequestRecency:
         level after that goes in reverse order of first access too.
         """
         accessed, positions = self.accessed, self.positions
-        try:
-            ends = set(map(positions.__getitem__, accessed))
-        except KeyError:
-            return self._commit_order_by_group()
-        if len(ends) == len(accessed):
-            return sorted(accessed, key=positions.__getitem__, reverse=True)
-        return sorted(reversed(accessed), key=lambda key: (-positions[key], -group_of(key)))
+        if self.rising:
+            if accessed.keys() == positions.keys():
+                return list(reversed(positions))
+            order = [key for key in reversed(positions) if key in accessed]
+            if len(order) == len(accessed):
+                return order
+        if all(map(positions.__contains__, accessed)):
+            return sorted(reversed(accessed), key=lambda key: (-positions[key], -group_of(key)))
+        return self._commit_order_by_group()
 
     def _commit_order_by_group(self) -> list[BlockKey]:
         groups: dict[int, list[BlockKey]] = {}
@@ -76,14 +91,14 @@ class EvictionPolicy(Protocol):
     """Whether the victims of n evictions of one block are those of one eviction of n blocks."""
     resident: dict[BlockKey, Any]
 
-    def access(self, request: RequestRecency, keys: Sequence[BlockKey], ready: Collection[BlockKey]) -> None:
+    def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
         """`request` accesses `keys`, in this order; `ready` are those of them that are ready now, the others are
         absent. Called before the eviction and the insertion that the same call may bring."""
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         """Absent blocks, accessed before, take their slots."""
 
-    def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Container[BlockKey]) -> list[BlockKey]:
+    def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         """Remove and return `count` resident blocks, the first victim first; never a `busy` one (pinned or
         pending) nor a `protected` one. The caller has made sure that there are so many."""
 

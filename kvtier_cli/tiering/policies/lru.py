@@ -7,7 +7,7 @@ until an eviction has to take from the blocks of a live request.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import lt
 from typing import Any
 
@@ -23,35 +23,39 @@ class _Bucket(Segment):
     that came in first.
     """
 
-    __slots__ = ("_positions", "_sorted")
+    __slots__ = ("_added", "_positions", "_sorted", "is_open")
 
     def __init__(self, moment: int) -> None:
         self.moment = moment
-        self._positions: dict[BlockKey, int] | None = {}
-        self._sorted: list[BlockKey] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self._positions is not None
+        self.is_open = True
+        self._added: list[tuple[Sequence[BlockKey], Sequence[int]]] = []
+        self._positions: dict[BlockKey, int] = {}
+        self._sorted: list[BlockKey] = []
 
     def close(self) -> None:
         """The request is finished: nothing ranks here any more."""
-        self._positions, self._sorted = None, []
+        self.is_open = False
+        self._added, self._positions, self._sorted = [], {}, []
 
     def add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
-        assert self._positions is not None
-        if self._sorted is not None:
-            last = self._positions[self._sorted[-1]] if self._sorted else -1
-            rises = all(map(lt, (last, *positions), positions)) and self._positions.keys().isdisjoint(keys)
-            self._sorted = [*self._sorted, *keys] if rises else None
-        self._positions.update(zip(keys, positions, strict=True))
+        self._added.append((keys, positions))
 
     @property
     def keys(self) -> list[BlockKey]:  # type: ignore[override]  # sorted only when somebody looks
-        if self._sorted is None:
-            positions = self._positions or {}
-            self._sorted = sorted(reversed(positions), key=lambda key: (positions[key], -group_of(key)))
+        for keys, positions in self._added:
+            self._add(keys, positions)
+        self._added.clear()
         return self._sorted
+
+    def _add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
+        known = self._positions
+        last = known[self._sorted[-1]] if self._sorted else positions[0] - 1
+        rises = all(map(lt, (last, *positions), positions)) and known.keys().isdisjoint(keys)
+        known.update(zip(keys, positions, strict=True))
+        if rises:
+            self._sorted += keys
+        else:
+            self._sorted = sorted(reversed(known), key=lambda key: (known[key], -group_of(key)))
 
 
 class LruPolicy:
@@ -75,7 +79,7 @@ class LruPolicy:
             self._recency.open(bucket)
         return bucket
 
-    def access(self, request: RequestRecency, keys: Sequence[BlockKey], ready: Collection[BlockKey]) -> None:
+    def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
         if not keys:
             return
         bucket = self._bucket(request)
@@ -87,7 +91,7 @@ class LruPolicy:
                 bucket.add(moving, [positions[key] for key in moving])
                 resident.update(dict.fromkeys(moving, moment))
                 self._recency.wrote(len(moving))
-        accessed.update(dict.fromkeys(keys))
+        accessed.update(keys)
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         bucket = self._bucket(request)
@@ -106,7 +110,7 @@ class LruPolicy:
             self.resident.update(dict.fromkeys(keys, bucket.moment))
             self._recency.wrote(len(keys))
 
-    def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Container[BlockKey]) -> list[BlockKey]:
+    def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         victims = self._recency.oldest(count, busy, protected)
         self._recency.discard(victims)
         return victims
@@ -122,10 +126,13 @@ class LruPolicy:
         bucket: _Bucket | None = request.rank
         if bucket is None:
             return
-        resident = self.resident
-        self._recency.append([key for key in request.commit_order() if key in resident])
+        order = request.commit_order()
+        if not self.resident.keys() >= request.accessed.keys():
+            order = [key for key in order if key in self.resident]
         bucket.close()
+        self._recency.close(bucket)
         request.rank = None
+        self._recency.append(order)
 
     def state(self) -> dict[str, Any]:
         return {"name": self.name, "order": list(self._recency)}

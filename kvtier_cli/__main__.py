@@ -1,0 +1,7 @@
+"""`python -m kvtier_cli` is `kvtier`."""
+
+import sys
+
+from kvtier_cli.main import main
+
+sys.exit(main())

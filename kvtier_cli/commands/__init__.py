@@ -1,0 +1,1 @@
+"""One module a command: read the options, call the layers below, render. Decides nothing about tiers."""

@@ -1,0 +1,64 @@
+"""The options by which commands take filters and topologies, and what they read from them. Prints nothing."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import typer
+
+from kvtier_cli.errors import InputError
+from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
+from kvtier_cli.tiering.topology import BUILT_IN, Topology
+
+FILTER_HELP = (
+    "JSON as vLLM takes it (kv_load_tiers, kv_transfer_params or a whole request body), or short: "
+    "storage:local,cpu, all, deny. @FILE reads a file, - stdin."
+)
+
+TopologyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--topology",
+        metavar="T",
+        envvar="KVTIER_TOPOLOGY",
+        help="The tiers: a TOML, JSON or YAML file, or JSON text. Without it the built-in topology holds.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFilter:
+    """A FILTER argument, read: how it was given ("json", "short form", "request body", …), and how vLLM reads it."""
+
+    form: str
+    parse: FilterParse
+
+
+def given_topology(option: str | None) -> Topology:
+    """The topology that `--topology` names, else the built-in one. Raises InputError."""
+    if option is None:
+        return BUILT_IN
+    from kvtier_cli.tiering.topology_file import load_topology
+
+    return load_topology(option)
+
+
+def given_filter(argument: str, topology: Topology) -> GivenFilter:
+    """The filter of a FILTER argument, with its lint against the tiers of `topology`. Raises InputError."""
+    from kvtier_cli.tiering.filter_text import read_filter_argument
+
+    source = read_filter_argument(argument, _stdin)
+    parse = parse_tier_filter(source.raw)
+    parse = replace(parse, lint=source.lint + parse.lint)
+    return GivenFilter(source.form, lint_against(parse, topology.tiers))
+
+
+def _stdin() -> bytes:
+    from kvtier_cli.tiering.text_file import LIMIT
+
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("- reads the filter from stdin, which is a terminal", hint="Pipe it in, or use @FILE.")
+    return sys.stdin.buffer.read(LIMIT + 1)

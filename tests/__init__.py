@@ -1,0 +1,1 @@
+"""Specifications of kvtier, in folders that mirror the package's."""

@@ -1,0 +1,1 @@
+"""Tests of the commands, run as users run them."""

@@ -1,0 +1,1 @@
+"""Tests of the embedded manager, its filters and its topologies."""
