@@ -41,10 +41,16 @@ class BlockTable:
         tail = ids[known:]
         if not tail:
             return head
-        if keys.count(None) != len(tail) or len(set(tail)) != len(tail):
+        if keys.count(None) != len(tail):
             return self._keys_one_by_one(ids)
-        new = list(range(len(self.labels), len(self.labels) + len(tail)))
+        start = len(self.labels)
+        new = list(range(start, start + len(tail)))
+        before = len(self._first)
         self._first.update(zip(tail, new, strict=True))
+        if len(self._first) - before != len(tail):  # an id stands in it twice
+            for label in set(tail):
+                del self._first[label]
+            return self._keys_one_by_one(ids)
         self.parents.append(head[-1] if head else ROOT)
         self.parents += new[:-1]
         self.labels += tail

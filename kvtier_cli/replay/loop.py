@@ -7,7 +7,7 @@ that the manager decides; reads no files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.tiering.filters import TierFilter
@@ -17,8 +17,7 @@ from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
 
 
-@dataclass(slots=True)
-class Served:
+class Served(NamedTuple):
     """What one request got. `keys` are its blocks; the first `loaded` of them were served; `passes` counts looks at
     the prefix; `length` is how many blocks did not miss in the last of them."""
 
@@ -35,7 +34,8 @@ class ReplayLoop:
     """Drives requests through `manager`. `block_tokens` gives the blocks their positions.
 
     The counters hold what was replayed so far: `requests`, `blocks` (references), `wait_steps` (steps that a request
-    waited), `gave_up` (requests that waited too long), `loaded_by_source`.
+    waited), `gave_up` (requests that waited too long), `loaded_promoted` (blocks loaded that the same request promoted,
+    by tier).
     """
 
     def __init__(self, manager: TieringManager, spec: ReplaySpec, block_tokens: int) -> None:
@@ -47,8 +47,7 @@ class ReplayLoop:
         self.blocks = 0
         self.wait_steps = 0
         self.gave_up = 0
-        self.loaded_by_source = dict.fromkeys(LoadSource, 0)
-        self._sources = [load_source(tier.medium) for tier in manager.tiers]
+        self.loaded_promoted = [0] * len(manager.tiers)
 
     def keys(self, request: Request) -> list[int]:
         """The blocks of a request, without its partly filled last block where the replay drops tails."""
@@ -98,10 +97,19 @@ class ReplayLoop:
         manager = self.manager
         manager.load(req_id, keys)
         promoted = manager.requests[req_id].promoted
-        elsewhere = [promoted[key] for key in keys if key in promoted] if promoted else ()
-        for tier in elsewhere:
-            self.loaded_by_source[self._sources[tier]] += 1
-        self.loaded_by_source[LoadSource.HOST] += len(keys) - len(elsewhere)
+        if promoted:
+            tiers = [promoted[key] for key in keys if key in promoted]
+            for tier in range(len(manager.tiers)):
+                self.loaded_promoted[tier] += tiers.count(tier)
+
+    @property
+    def loaded_by_source(self) -> dict[LoadSource, int]:
+        """Blocks loaded, by vLLM's label of where they came from."""
+        loaded = dict.fromkeys(LoadSource, 0)
+        for tier, count in zip(self.manager.tiers, self.loaded_promoted, strict=True):
+            loaded[load_source(tier.medium)] += count
+        loaded[LoadSource.HOST] += self.manager.counters.blocks_loaded - sum(self.loaded_promoted)
+        return loaded
 
     def _store(self, req_id: int, keys: Sequence[int]) -> int:
         """Store blocks, a step between batches; returns how many batches were refused."""

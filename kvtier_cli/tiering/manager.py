@@ -76,7 +76,11 @@ class TieringManager:
         )
         self._observer = observer
         self._request_level = [index for index, tier in enumerate(self.tiers) if tier.request_level]
+        silent = SecondaryTierManager.on_new_request
+        self._hear_of_arrivals = [tier for tier in self.tiers if type(tier).on_new_request is not silent]
         self._scans: dict[TierFilter, list[tuple[int, SecondaryTierManager, bool]]] = {}
+        self._last_filter: TierFilter | None = None
+        self._last_scan: list[tuple[int, SecondaryTierManager, bool]] = []
         self._loads: dict[Hashable, list[list[BlockKey]]] = {}
         self._polled = False
         self.holds_promotions = False
@@ -91,7 +95,7 @@ class TieringManager:
             raise ManagerError(f"request {req_id!r} is live already")
         context = RequestContext(req_id, load_filter)
         self.requests[req_id] = RequestState(context, self._scan(load_filter))
-        for tier in self.tiers:
+        for tier in self._hear_of_arrivals:
             tier.on_new_request(context)
         if self._observer is not None:
             self._observer.on_request(req_id, load_filter)
@@ -99,11 +103,14 @@ class TieringManager:
 
     def _scan(self, load_filter: TierFilter) -> list[tuple[int, SecondaryTierManager, bool]]:
         """The tiers in lookup order, each with whether the filter admits it; computed once a filter."""
+        if load_filter is self._last_filter:
+            return self._last_scan
         scan = self._scans.get(load_filter)
         if scan is None:
             scan = self._scans[load_filter] = [
                 (index, tier, load_filter.admits(tier.medium, tier.locality)) for index, tier in enumerate(self.tiers)
             ]
+        self._last_filter, self._last_scan = load_filter, scan
         return scan
 
     def set_positions(self, req_id: Hashable, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
@@ -120,13 +127,14 @@ class TieringManager:
         self._finalise_if_over(request)
 
     def _finalise_if_over(self, request: RequestState) -> None:
-        if not request.is_over:
+        if not request.finished or request.storing or request.parked:
             return
         req_id = request.context.req_id
         del self.requests[req_id]
         for tier in self.tiers:
             tier.on_request_finished(request.context)
-            if self._observer is not None:
+        if self._observer is not None:
+            for tier in self.tiers:
                 self._observer.on_tier_finished(tier.name, req_id)
 
     def _live(self, req_id: Hashable) -> RequestState:
@@ -136,8 +144,9 @@ class TieringManager:
         return request
 
     def _unfinished(self, req_id: Hashable) -> RequestState:
-        request = self._live(req_id)
-        if request.finished:
+        request = self.requests.get(req_id)
+        if request is None or request.finished:
+            self._live(req_id)
             raise ManagerError(f"request {req_id!r} is finished already")
         return request
 

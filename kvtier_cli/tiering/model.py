@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,16 +87,14 @@ def group_of(key: BlockKey) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     """What a tier is told about a request: its id and the filter on its loads."""
 
     req_id: Hashable
     load_filter: TierFilter
 
 
-@dataclass(slots=True)
-class TransferJob:
+class TransferJob(NamedTuple):
     """One transfer between the primary and one secondary tier. `keys` are in the order they were asked for."""
 
     job_id: int
@@ -107,12 +104,11 @@ class TransferJob:
     keys: Sequence[BlockKey]
 
 
-@dataclass(slots=True)
-class JobResult:
+class JobResult(NamedTuple):
     """How a job ended. `failed` names the blocks that did not make it; a job without any has succeeded."""
 
     job: TransferJob
-    failed: frozenset[BlockKey] = field(default_factory=frozenset)
+    failed: frozenset[BlockKey] = frozenset()
 
     @property
     def success(self) -> bool:

@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from kvtier_cli.tiering.model import BlockKey
 
 _SLACK = 4096
-_MARGIN = 8
+_exhaust = deque[None](maxlen=0).extend
+"""Runs an iterator to its end, for what it does."""
 _NOTHING: Mapping[BlockKey, object] = {}
 
 
@@ -34,13 +35,15 @@ class Segment:
 class Recency:
     """Blocks from the least to the most recent. `moments` holds exactly the blocks in it, each with its moment."""
 
-    __slots__ = ("_clock", "_segments", "_written", "moments")
+    __slots__ = ("_clock", "_consumed", "_oldest", "_segments", "_written", "moments")
 
     def __init__(self) -> None:
         self.moments: dict[BlockKey, int] = {}
         self._segments: deque[Segment] = deque()
         self._clock = 0
         self._written = 0
+        self._oldest: Collection[BlockKey] | None = None
+        self._consumed: list[tuple[Segment, int]] = []
 
     def tick(self) -> int:
         """A new moment, later than all before it."""
@@ -48,32 +51,32 @@ class Recency:
         return self._clock
 
     def open(self, segment: Segment) -> None:
-        """Give a segment with the latest moment its place; its owner fills it, and accounts for it by `wrote`."""
+        """Give a segment with the latest moment its place. Its owner fills it, and gives its blocks its moment."""
         self._segments.append(segment)
 
-    def wrote(self, count: int) -> None:
-        """`count` blocks were written into segments; tidies up when most of what is written no longer counts."""
-        self._written += count
-        if self._written > 4 * len(self.moments) + _SLACK:
-            self._tidy()
+    def close(self, segment: Segment) -> None:
+        """Nothing counts in this segment any more. The owner has emptied it."""
+        if self._segments[-1] is segment:
+            self._segments.pop()
 
     def append(self, keys: Sequence[BlockKey]) -> None:
         """Make blocks, new or not, the most recent, in order, at one new moment. No repeats."""
         moment = self.tick()
         self.moments.update(dict.fromkeys(keys, moment))
         self._segments.append(Segment(moment, list(keys[::-1])))
-        self.wrote(len(keys))
+        self._written += len(keys)
+        if self._written > 4 * len(self.moments) + _SLACK:
+            self._tidy()
 
     def discard(self, keys: Collection[BlockKey]) -> None:
         """Take blocks out; all are in."""
-        moments = self.moments
-        for key in keys:
-            del moments[key]
-
-    def close(self, segment: Segment) -> None:
-        """Nothing counts in this segment any more. The owner has emptied it."""
-        if self._segments[-1] is segment:
-            self._segments.pop()
+        _exhaust(map(self.moments.__delitem__, keys))
+        if keys is self._oldest:
+            # What `oldest` walked over to find them need not be walked over again.
+            for segment, length in self._consumed:
+                self._written -= len(segment.keys) - length
+                del segment.keys[length:]
+        self._oldest = None
 
     def oldest(
         self, count: int, busy: Mapping[BlockKey, object] = _NOTHING, protected: Mapping[BlockKey, object] = _NOTHING
@@ -83,30 +86,27 @@ class Recency:
         while segments and not segments[0].keys and not segments[0].is_open:
             segments.popleft()
         found: list[BlockKey] = []
-        missing = count
+        consumed: list[tuple[Segment, int]] = []
+        missing = count if count > 0 else 0
         for segment in segments:
-            if missing <= 0:
+            if not missing:
                 break
             keys, moment = segment.keys, segment.moment
-            while keys and moment_of(keys[-1]) != moment:
-                keys.pop()
             end = len(keys)
-            while end and missing > 0:
-                # A little more than is missing, since some may not count; seldom the whole of a long segment.
-                start = max(0, end - missing - _MARGIN)
-                part = keys[start:end]
+            passed_over = False
+            while end and missing:
+                start = end - missing if end > missing else 0
+                part = [key for key in keys[start:end] if moment_of(key) == moment]
                 part.reverse()
-                if busy or protected:
-                    part = [
-                        key for key in part if moment_of(key) == moment and key not in busy and key not in protected
-                    ]
-                else:
-                    part = [key for key in part if moment_of(key) == moment]
+                if not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
+                    part = [key for key in part if key not in busy and key not in protected]
+                    passed_over = True
                 found += part
                 missing -= len(part)
                 end = start
-        if missing < 0:
-            del found[missing:]
+            if not passed_over:
+                consumed.append((segment, end))
+        self._oldest, self._consumed = found, consumed
         return found
 
     def __iter__(self) -> Iterator[BlockKey]:

@@ -36,8 +36,3 @@ class RequestState(RequestRecency):
         self.denied: dict[BlockKey, int] = {}
         self.storing: list[list[BlockKey]] = []
         self.parked: dict[int, list[BlockKey]] = {}
-
-    @property
-    def is_over(self) -> bool:
-        """Finished, and nothing of it is under way that a tier should wait for."""
-        return self.finished and not self.storing and not self.parked

@@ -20,6 +20,7 @@ from kvtier_cli.tiering.model import (
 from kvtier_cli.tiering.stores import BlockStore, MemoryStore
 from kvtier_cli.tiering.topology import TierSpec
 
+_NO_BLOCKS: frozenset[BlockKey] = frozenset()
 _NONE: tuple[JobResult, ...] = ()
 
 
@@ -108,6 +109,7 @@ class SecondaryTier(SecondaryTierManager):
         self._lookups: dict[BlockKey, int] = {}
         self._asking: dict[BlockKey, set[Hashable]] = {}
         self._asked_by: dict[Hashable, set[BlockKey]] = {}
+        self._has_faults = bool(spec.offline or spec.fail_rate or spec.fail_loads or spec.fail_stores)
         self._random = random.Random(spec.seed)  # noqa: S311 - faults on demand, no secret
 
     def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
@@ -151,20 +153,20 @@ class SecondaryTier(SecondaryTierManager):
         self._count += 1
 
     def get_finished_jobs(self) -> Iterable[JobResult]:
-        if not self._running:
+        running, count = self._running, self._count
+        if not running:
             return _NONE
-        count = self._count
-        due = [job for when, job in self._running if when <= count]
+        due = [job for when, job in running if when <= count]
         if not due:
             return _NONE
-        self._running = [entry for entry in self._running if entry[0] > count]
-        return [self._finish(job) for job in due]
+        self._running = [] if len(due) == len(running) else [entry for entry in running if entry[0] > count]
+        return map(self._finish, due)
 
     def drain_jobs(self) -> None:
         self._running = [(self._count, job) for _, job in self._running]
 
     def _finish(self, job: TransferJob) -> JobResult:
-        failed = self._unlucky(job)
+        failed = self._unlucky(job) if self._has_faults else _NO_BLOCKS
         if job.kind is JobKind.CASCADE:
             self._put(job.keys, failed)
         else:

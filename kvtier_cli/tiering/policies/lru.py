@@ -32,10 +32,10 @@ class _Bucket(Segment):
         self._positions: dict[BlockKey, int] = {}
         self._sorted: list[BlockKey] = []
 
-    def close(self) -> None:
-        """The request is finished: nothing ranks here any more."""
+    def close(self, keys: list[BlockKey]) -> None:
+        """The request is finished. `keys`, the least recent last, are all that still count here."""
         self.is_open = False
-        self._added, self._positions, self._sorted = [], {}, []
+        self._added, self._positions, self._sorted = [], {}, keys
 
     def add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
         self._added.append((keys, positions))
@@ -73,16 +73,15 @@ class LruPolicy:
         self.resident = self._recency.moments
 
     def _bucket(self, request: RequestRecency) -> _Bucket:
-        bucket: _Bucket | None = request.rank
-        if bucket is None:
-            bucket = request.rank = _Bucket(self._recency.tick())
-            self._recency.open(bucket)
+        """Take the request's rank."""
+        bucket = request.rank = _Bucket(self._recency.tick())
+        self._recency.open(bucket)
         return bucket
 
     def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
         if not keys:
             return
-        bucket = self._bucket(request)
+        bucket = request.rank or self._bucket(request)
         accessed = request.accessed
         if ready:
             moment, resident, positions = bucket.moment, self.resident, request.positions
@@ -90,11 +89,10 @@ class LruPolicy:
             if moving:
                 bucket.add(moving, [positions[key] for key in moving])
                 resident.update(dict.fromkeys(moving, moment))
-                self._recency.wrote(len(moving))
         accessed.update(keys)
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
-        bucket = self._bucket(request)
+        bucket = request.rank or self._bucket(request)
         positions = request.positions
         try:
             bucket.add(keys, list(map(positions.__getitem__, keys)))
@@ -103,12 +101,10 @@ class LruPolicy:
                 if key in positions:
                     bucket.add((key,), (positions[key],))
                     self.resident[key] = bucket.moment
-                    self._recency.wrote(1)
                 else:
                     self._recency.append((key,))
         else:
             self.resident.update(dict.fromkeys(keys, bucket.moment))
-            self._recency.wrote(len(keys))
 
     def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         victims = self._recency.oldest(count, busy, protected)
@@ -126,12 +122,13 @@ class LruPolicy:
         bucket: _Bucket | None = request.rank
         if bucket is None:
             return
-        order = request.commit_order()
-        if not self.resident.keys() >= request.accessed.keys():
-            order = [key for key in order if key in self.resident]
-        bucket.close()
-        self._recency.close(bucket)
         request.rank = None
+        accessed, resident = request.accessed, self.resident
+        order = request.commit_order()
+        if not resident.keys() >= accessed.keys():
+            order = [key for key in order if key in resident]
+        bucket.close([])
+        self._recency.close(bucket)
         self._recency.append(order)
 
     def state(self) -> dict[str, Any]:
