@@ -111,6 +111,14 @@ class Primary:
         self.busy = {}
         self.pending = 0
 
+    def restore(self, state: dict[str, Any], pending: Iterable[BlockKey]) -> None:
+        """Hold the blocks of a policy's `state`, ready and without pins but for the `pending` ones. No request may be
+        live, and no job may run."""
+        self.policy.restore(state)
+        self.resident = self.policy.resident
+        self.busy = dict.fromkeys(pending, PENDING)
+        self.pending = len(self.busy)
+
     def pins(self, extra: Mapping[BlockKey, int]) -> dict[BlockKey, int | None]:
         """Block → its pins (with `extra` ones added), or None while pending, in no particular order."""
         busy = self.busy

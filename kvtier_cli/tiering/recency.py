@@ -1,9 +1,9 @@
-"""An order of recency over blocks in which a move costs no more than writing down a new moment.
+"""An order of recency over blocks in which a move costs no more than writing down where a block went.
 
-Each block has a moment; blocks that became recent together share one and lie in one segment, in their order. A block
-that moves on stays where it was written, but no longer counts there, since its moment is another one now. So nothing
-is ever taken out of the middle: what does not count any more is dropped when the walk from the old end meets it, and
-when too much of it has gathered. (An ordered map, with its links to mend for every move, takes twice the time.)
+Blocks that became recent together lie in one segment, in their order; `segments` knows each block's own. A block that
+moves on stays where it was written, but no longer counts there. So nothing is ever taken out of the middle: what does
+not count any more is dropped when the walk from the old end meets it, and when too much of it has gathered. (An
+ordered map, with its links to mend for every move, takes twice the time.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING: Mapping[BlockKey, object] = {}
 
 
 class Segment:
-    """Blocks of one moment. `keys` has the least recent last, where it is cheap to drop."""
+    """Blocks that became recent at one moment. `keys` has the least recent last, where it is cheap to drop."""
 
     __slots__ = ("keys", "moment")
 
@@ -33,13 +33,13 @@ class Segment:
 
 
 class Recency:
-    """Blocks from the least to the most recent. `moments` holds exactly the blocks in it, each with its moment."""
+    """Blocks from the least to the most recent. `segments` holds exactly the blocks in it, each with its segment."""
 
-    __slots__ = ("_clock", "_consumed", "_oldest", "_segments", "_written", "moments")
+    __slots__ = ("_clock", "_consumed", "_oldest", "_order", "_written", "segments")
 
     def __init__(self) -> None:
-        self.moments: dict[BlockKey, int] = {}
-        self._segments: deque[Segment] = deque()
+        self.segments: dict[BlockKey, Segment] = {}
+        self._order: deque[Segment] = deque()
         self._clock = 0
         self._written = 0
         self._oldest: Collection[BlockKey] | None = None
@@ -51,26 +51,35 @@ class Recency:
         return self._clock
 
     def open(self, segment: Segment) -> None:
-        """Give a segment with the latest moment its place. Its owner fills it, and gives its blocks its moment."""
-        self._segments.append(segment)
+        """Give a segment with the latest moment its place. Its owner fills it, and enters its blocks in `segments`."""
+        self._order.append(segment)
 
     def close(self, segment: Segment) -> None:
         """Nothing counts in this segment any more. The owner has emptied it."""
-        if self._segments[-1] is segment:
-            self._segments.pop()
+        if self._order[-1] is segment:
+            self._order.pop()
+
+    def renew(self, segment: Segment) -> bool:
+        """Give a segment with all its blocks the latest moment, if it has the latest place."""
+        if self._order[-1] is not segment:
+            return False
+        segment.moment = self.tick()
+        self._written += len(segment.keys)
+        return True
 
     def append(self, keys: Sequence[BlockKey]) -> None:
         """Make blocks, new or not, the most recent, in order, at one new moment. No repeats."""
-        moment = self.tick()
-        self.moments.update(dict.fromkeys(keys, moment))
-        self._segments.append(Segment(moment, list(keys[::-1])))
+        segment = Segment(self.tick(), list(keys[::-1]))
+        self.segments.update(dict.fromkeys(keys, segment))
+        self._order.append(segment)
         self._written += len(keys)
-        if self._written > 4 * len(self.moments) + _SLACK:
+        self._oldest = None
+        if self._written > 4 * len(self.segments) + _SLACK:
             self._tidy()
 
     def discard(self, keys: Collection[BlockKey]) -> None:
         """Take blocks out; all are in."""
-        _exhaust(map(self.moments.__delitem__, keys))
+        _exhaust(map(self.segments.__delitem__, keys))
         if keys is self._oldest:
             # What `oldest` walked over to find them need not be walked over again.
             for segment, length in self._consumed:
@@ -82,21 +91,21 @@ class Recency:
         self, count: int, busy: Mapping[BlockKey, object] = _NOTHING, protected: Mapping[BlockKey, object] = _NOTHING
     ) -> list[BlockKey]:
         """The `count` least recent blocks that are neither `busy` nor `protected`; fewer where there are not so many."""
-        segments, moment_of = self._segments, self.moments.get
-        while segments and not segments[0].keys and not segments[0].is_open:
-            segments.popleft()
+        order, segment_of = self._order, self.segments.get
+        while order and not order[0].is_open and not order[0].keys:
+            order.popleft()
         found: list[BlockKey] = []
         consumed: list[tuple[Segment, int]] = []
         missing = count if count > 0 else 0
-        for segment in segments:
+        for segment in order:
             if not missing:
                 break
-            keys, moment = segment.keys, segment.moment
+            keys = segment.keys
             end = len(keys)
             passed_over = False
             while end and missing:
                 start = end - missing if end > missing else 0
-                part = [key for key in keys[start:end] if moment_of(key) == moment]
+                part = [key for key in keys[start:end] if segment_of(key) is segment]
                 part.reverse()
                 if not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                     part = [key for key in part if key not in busy and key not in protected]
@@ -111,23 +120,21 @@ class Recency:
 
     def __iter__(self) -> Iterator[BlockKey]:
         """The blocks, least recent first. Change nothing meanwhile."""
-        moment_of = self.moments.get
-        for segment in self._segments:
-            moment = segment.moment
+        segment_of = self.segments.get
+        for segment in self._order:
             for key in reversed(segment.keys):
-                if moment_of(key) == moment:
+                if segment_of(key) is segment:
                     yield key
 
     def _tidy(self) -> None:
-        moment_of = self.moments.get
+        segment_of = self.segments.get
         kept: deque[Segment] = deque()
-        for segment in self._segments:
-            moment = segment.moment
-            if segment.is_open:
+        written = 0
+        for segment in self._order:
+            if not segment.is_open:
+                segment.keys = [key for key in segment.keys if segment_of(key) is segment]
+                written += len(segment.keys)
+            if segment.is_open or segment.keys:
                 kept.append(segment)
-            elif segment.keys:
-                segment.keys = [key for key in segment.keys if moment_of(key) == moment]
-                if segment.keys:
-                    kept.append(segment)
-        self._segments = kept
-        self._written = sum(len(segment.keys) for segment in kept)
+        self._order = kept
+        self._written = written

@@ -190,6 +190,20 @@ class SecondaryTier(SecondaryTierManager):
         """Put blocks in as a store would, without a job and whatever `fail_stores` says."""
         self._put(keys, frozenset())
 
+    def restore(self, keys: Sequence[BlockKey]) -> None:
+        """Hold exactly these blocks, least recent first; not more than fit, no repeats."""
+        self.store.write((), list(self._index))
+        self.store.write(keys)
+
+    def due_in(self, job_id: int) -> int:
+        """How many ends of steps a running job still waits for; 0 where the next poll reports it."""
+        return next(max(0, when - self._count) for when, job in self._running if job.job_id == job_id)
+
+    def set_due(self, job_id: int, steps: int) -> None:
+        """Let a running job wait for `steps` more ends of steps, whatever its latency."""
+        when = self._count + steps
+        self._running = [(when if job.job_id == job_id else due, job) for due, job in self._running]
+
     def _put(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey]) -> None:
         index, capacity = self._index, self.spec.capacity
         distinct = len(set(keys)) == len(keys) and index.keys().isdisjoint(keys)

@@ -117,6 +117,14 @@ class ArcPolicy:
             elif key in request.inserted:
                 blocks.move_to_end(key)
 
+    def restore(self, state: dict[str, Any]) -> None:
+        self.reset()
+        for name in ("t1", "t2", "b1", "b2"):
+            getattr(self, name).update(dict.fromkeys(state[name]))
+        for blocks in (self.t1, self.t2):
+            self.resident.update(dict.fromkeys(blocks, blocks))
+        self.target = float(state["target"])
+
     def state(self) -> dict[str, Any]:
         return {
             "name": self.name,

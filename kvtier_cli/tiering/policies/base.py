@@ -114,5 +114,8 @@ class EvictionPolicy(Protocol):
     def reset(self) -> None:
         """Forget all blocks, ranks and ghosts."""
 
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put the blocks into the order that `state` told; no request may be live, since it would keep its rank."""
+
     def state(self) -> dict[str, Any]:
         """The order, least recent first, as scripted fixtures show it."""

@@ -47,6 +47,10 @@ class _Bucket(Segment):
         self._added.clear()
         return self._sorted
 
+    @keys.setter
+    def keys(self, keys: list[BlockKey]) -> None:
+        self._sorted = keys
+
     def _add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
         known = self._positions
         last = known[self._sorted[-1]] if self._sorted else positions[0] - 1
@@ -59,7 +63,7 @@ class _Bucket(Segment):
 
 
 class LruPolicy:
-    """Least recently used. `resident` maps each block to its moment."""
+    """Least recently used. `resident` maps each block to the segment that it ranks in."""
 
     name = "lru"
     evicts_in_order = True
@@ -70,7 +74,7 @@ class LruPolicy:
 
     def reset(self) -> None:
         self._recency = Recency()
-        self.resident = self._recency.moments
+        self.resident = self._recency.segments
 
     def _bucket(self, request: RequestRecency) -> _Bucket:
         """Take the request's rank."""
@@ -85,10 +89,10 @@ class LruPolicy:
         accessed = request.accessed
         if ready:
             moment, resident, positions = bucket.moment, self.resident, request.positions
-            moving = [key for key in ready if key not in accessed and resident[key] < moment and key in positions]
+            moving = [key for key in ready if key not in accessed and resident[key].moment < moment and key in positions]
             if moving:
                 bucket.add(moving, [positions[key] for key in moving])
-                resident.update(dict.fromkeys(moving, moment))
+                resident.update(dict.fromkeys(moving, bucket))
         accessed.update(keys)
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
@@ -100,11 +104,11 @@ class LruPolicy:
             for key in keys:
                 if key in positions:
                     bucket.add((key,), (positions[key],))
-                    self.resident[key] = bucket.moment
+                    self.resident[key] = bucket
                 else:
                     self._recency.append((key,))
         else:
-            self.resident.update(dict.fromkeys(keys, bucket.moment))
+            self.resident.update(dict.fromkeys(keys, bucket))
 
     def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         victims = self._recency.oldest(count, busy, protected)
@@ -125,11 +129,20 @@ class LruPolicy:
         request.rank = None
         accessed, resident = request.accessed, self.resident
         order = request.commit_order()
-        if not resident.keys() >= accessed.keys():
+        if list(map(resident.get, accessed)).count(bucket) == len(accessed):
+            # All of them rank here, and nothing else does: the bucket becomes recent as a whole.
+            bucket.close(order[::-1])
+            if self._recency.renew(bucket):
+                return
+        elif not resident.keys() >= accessed.keys():
             order = [key for key in order if key in resident]
         bucket.close([])
         self._recency.close(bucket)
         self._recency.append(order)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.reset()
+        self._recency.append(state["order"])
 
     def state(self) -> dict[str, Any]:
         return {"name": self.name, "order": list(self._recency)}

@@ -16,7 +16,7 @@ class MemoryStore:
 
     @property
     def index(self) -> Mapping[BlockKey, object]:
-        return self._recency.moments
+        return self._recency.segments
 
     def oldest(self, count: int) -> Sequence[BlockKey]:
         return self._recency.oldest(count)
