@@ -34,7 +34,10 @@ class BlockTable:
         """The blocks of a prompt, one an id, new ones included. A repeated id is another block each time, except
         with `by_id`."""
         keys = list(map(self._first.get, ids))
-        known = keys.index(None) if None in keys else len(keys)
+        try:
+            known = keys.index(None)
+        except ValueError:
+            known = len(keys)
         head: list[int] = keys[:known]  # type: ignore[assignment]  # nothing before `known` is None
         if not self._by_id and list(map(self.parents.__getitem__, head)) != [ROOT, *head][:known]:
             return self._keys_one_by_one(ids)

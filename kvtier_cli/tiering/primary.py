@@ -48,18 +48,19 @@ class Primary:
         """
         if not keys:
             return []  # not even a rank is taken
-        missing = len(keys) - self.free
+        resident, busy = self.resident, self.busy
+        missing = len(keys) + len(resident) - self.capacity
         evicted: list[BlockKey] = []
         if missing > 0:
-            spare = self.evictable - missing
+            spare = len(resident) - len(busy) - missing
             # Protected blocks are counted only where they could make the difference.
             if spare < len(protected):
-                spare -= sum(1 for key in protected if key in self.resident and key not in self.busy)
+                spare -= sum(1 for key in protected if key in resident and key not in busy)
             if spare < 0:
                 return None
-            evicted = self.policy.evict(missing, self.busy, protected)
+            evicted = self.policy.evict(missing, busy, protected)
         self.policy.insert(request, keys)
-        self.busy.update(dict.fromkeys(keys, PENDING))
+        busy.update(dict.fromkeys(keys, PENDING))
         self.pending += len(keys)
         return evicted
 
@@ -94,7 +95,7 @@ class Primary:
 
     def unpin(self, keys: Collection[BlockKey]) -> None:
         busy = self.busy
-        if len(keys) == len(busy) and all(map((1).__eq__, map(busy.get, keys))):
+        if len(keys) == len(busy) and list(busy.values()).count(1) == len(busy):
             busy.clear()  # each of them had its only pin, and nothing else has any
             return
         for key in keys:

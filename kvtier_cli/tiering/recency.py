@@ -22,14 +22,16 @@ _NOTHING: Mapping[BlockKey, object] = {}
 class Segment:
     """Blocks that became recent at one moment. `keys` has the least recent last, where it is cheap to drop."""
 
-    __slots__ = ("keys", "moment")
-
-    is_open: bool = False
-    """Whether blocks may still be added; an open segment keeps its place even when it is empty."""
+    __slots__ = ("is_open", "keys", "moment")
 
     def __init__(self, moment: int, keys: list[BlockKey]) -> None:
         self.moment = moment
         self.keys = keys
+        self.is_open = False
+        """Whether blocks may still come in; an open segment keeps its place even when it is empty."""
+
+    def settle(self) -> None:
+        """Bring what has come into an open segment into `keys`."""
 
 
 class Recency:
@@ -97,9 +99,12 @@ class Recency:
         found: list[BlockKey] = []
         consumed: list[tuple[Segment, int]] = []
         missing = count if count > 0 else 0
+        some_blocked = bool(busy or protected)
         for segment in order:
             if not missing:
                 break
+            if segment.is_open:
+                segment.settle()
             keys = segment.keys
             end = len(keys)
             passed_over = False
@@ -107,7 +112,7 @@ class Recency:
                 start = end - missing if end > missing else 0
                 part = [key for key in keys[start:end] if segment_of(key) is segment]
                 part.reverse()
-                if not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
+                if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                     part = [key for key in part if key not in busy and key not in protected]
                     passed_over = True
                 found += part
@@ -122,6 +127,8 @@ class Recency:
         """The blocks, least recent first. Change nothing meanwhile."""
         segment_of = self.segments.get
         for segment in self._order:
+            if segment.is_open:
+                segment.settle()
             for key in reversed(segment.keys):
                 if segment_of(key) is segment:
                     yield key

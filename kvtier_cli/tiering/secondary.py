@@ -103,6 +103,8 @@ class SecondaryTier(SecondaryTierManager):
         self.request_level = spec.request_level
         self.offline = spec.offline
         self.store: BlockStore = store or MemoryStore()
+        self.damaged: dict[BlockKey, str] = {}
+        """Blocks whose payload a load found damaged, each with what was wrong when that happened last."""
         self._index = self.store.index
         self._count = 0
         self._running: list[tuple[int, TransferJob]] = []
@@ -168,11 +170,17 @@ class SecondaryTier(SecondaryTierManager):
     def _finish(self, job: TransferJob) -> JobResult:
         failed = self._unlucky(job) if self._has_faults else _NO_BLOCKS
         if job.kind is JobKind.CASCADE:
-            self._put(job.keys, failed)
+            self._put(job.keys, failed, repeats=self.request_level)
         else:
             gone = [key for key in job.keys if key not in self._index]
             failed = failed.union(gone) if gone else failed
-            self.store.refresh([key for key in job.keys if key not in failed] if failed else job.keys)
+            loaded = [key for key in job.keys if key not in failed] if failed else job.keys
+            damaged = self.store.read(loaded)
+            if damaged:
+                self.damaged.update(damaged)
+                failed = failed.union(damaged)
+                loaded = [key for key in loaded if key not in damaged]
+            self.store.refresh(loaded)
         return JobResult(job, failed)
 
     def _unlucky(self, job: TransferJob) -> frozenset[BlockKey]:
@@ -188,7 +196,7 @@ class SecondaryTier(SecondaryTierManager):
 
     def seed(self, keys: Sequence[BlockKey]) -> None:
         """Put blocks in as a store would, without a job and whatever `fail_stores` says."""
-        self._put(keys, frozenset())
+        self._put(keys, _NO_BLOCKS, repeats=True)
 
     def restore(self, keys: Sequence[BlockKey]) -> None:
         """Hold exactly these blocks, least recent first; not more than fit, no repeats."""
@@ -204,10 +212,11 @@ class SecondaryTier(SecondaryTierManager):
         when = self._count + steps
         self._running = [(when if job.job_id == job_id else due, job) for due, job in self._running]
 
-    def _put(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey]) -> None:
+    def _put(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey], *, repeats: bool) -> None:
+        """Store blocks; `repeats` says whether one may stand in `keys` twice (only what was parked can)."""
         index, capacity = self._index, self.spec.capacity
-        distinct = len(set(keys)) == len(keys) and index.keys().isdisjoint(keys)
-        if distinct and not failed and (capacity is None or len(keys) <= capacity):
+        new = index.keys().isdisjoint(keys) and not (repeats and len(set(keys)) < len(keys))
+        if new and not failed and (capacity is None or len(keys) <= capacity):
             excess = 0 if capacity is None else len(index) + len(keys) - capacity
             self.store.write(keys, self.store.oldest(excess) if excess > 0 else ())
         else:

@@ -116,6 +116,8 @@ class Transfers:
 
     def poll(self) -> None:
         """Take each tier's finished jobs, tiers in topology order, a tier's in the order of submission."""
+        if not self.jobs:
+            return
         for tier in self._tiers:
             for result in tier.get_finished_jobs():
                 job = self.jobs.pop(result.job.job_id)

@@ -23,43 +23,37 @@ class _Bucket(Segment):
     that came in first.
     """
 
-    __slots__ = ("_added", "_positions", "_sorted", "is_open")
+    __slots__ = ("_added", "_positions")
 
     def __init__(self, moment: int) -> None:
-        self.moment = moment
+        super().__init__(moment, [])
         self.is_open = True
         self._added: list[tuple[Sequence[BlockKey], Sequence[int]]] = []
         self._positions: dict[BlockKey, int] = {}
-        self._sorted: list[BlockKey] = []
-
-    def close(self, keys: list[BlockKey]) -> None:
-        """The request is finished. `keys`, the least recent last, are all that still count here."""
-        self.is_open = False
-        self._added, self._positions, self._sorted = [], {}, keys
 
     def add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
         self._added.append((keys, positions))
 
-    @property
-    def keys(self) -> list[BlockKey]:  # type: ignore[override]  # sorted only when somebody looks
+    def settle(self) -> None:
         for keys, positions in self._added:
             self._add(keys, positions)
         self._added.clear()
-        return self._sorted
-
-    @keys.setter
-    def keys(self, keys: list[BlockKey]) -> None:
-        self._sorted = keys
 
     def _add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
         known = self._positions
-        last = known[self._sorted[-1]] if self._sorted else positions[0] - 1
+        last = known[self.keys[-1]] if self.keys else positions[0] - 1
         rises = all(map(lt, (last, *positions), positions)) and known.keys().isdisjoint(keys)
         known.update(zip(keys, positions, strict=True))
         if rises:
-            self._sorted += keys
+            self.keys += keys
         else:
-            self._sorted = sorted(reversed(known), key=lambda key: (known[key], -group_of(key)))
+            self.keys = sorted(reversed(known), key=lambda key: (known[key], -group_of(key)))
+
+    def close(self, keys: list[BlockKey]) -> None:
+        """The request is finished. `keys`, the least recent last, are all that still count here."""
+        self.is_open = False
+        self.keys = keys
+        self._added, self._positions = [], {}
 
 
 class LruPolicy:
@@ -128,13 +122,15 @@ class LruPolicy:
             return
         request.rank = None
         accessed, resident = request.accessed, self.resident
+        if request.rising and len(accessed) == len(request.positions):
+            # The usual end: all its blocks rank in the bucket, so the bucket becomes recent as a whole.
+            blocks = list(request.positions)
+            if list(map(resident.get, blocks)).count(bucket) == len(blocks):
+                bucket.close(blocks)
+                if self._recency.renew(bucket):
+                    return
         order = request.commit_order()
-        if list(map(resident.get, accessed)).count(bucket) == len(accessed):
-            # All of them rank here, and nothing else does: the bucket becomes recent as a whole.
-            bucket.close(order[::-1])
-            if self._recency.renew(bucket):
-                return
-        elif not resident.keys() >= accessed.keys():
+        if not resident.keys() >= accessed.keys():
             order = [key for key in order if key in resident]
         bucket.close([])
         self._recency.close(bucket)

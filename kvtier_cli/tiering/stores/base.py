@@ -27,6 +27,10 @@ class BlockStore(Protocol):
         """One transaction: `deletes` (all held) leave, `puts` (none held) come in; then the blocks of `recent`
         (`puts` where it is left out) are the most recent, in order. No repeats."""
 
+    def read(self, keys: Sequence[BlockKey]) -> Mapping[BlockKey, str]:
+        """Read the payloads of blocks that are held, and check them. Those that are damaged leave the store; they are
+        returned, each with what is wrong with it. No repeats."""
+
     def refresh(self, keys: Sequence[BlockKey]) -> None:
         """Blocks that are held become the most recent, in order. No repeats."""
 

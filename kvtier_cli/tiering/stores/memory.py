@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.recency import Recency
 
+_NO_DAMAGE: Mapping[BlockKey, str] = {}
+
 
 class MemoryStore:
     """A `BlockStore` that ends with the process."""
@@ -29,6 +31,9 @@ class MemoryStore:
     ) -> None:
         self._recency.discard(deletes)
         self._recency.append(puts if recent is None else recent)
+
+    def read(self, keys: Sequence[BlockKey]) -> Mapping[BlockKey, str]:  # noqa: ARG002 - nothing to read
+        return _NO_DAMAGE
 
     def refresh(self, keys: Sequence[BlockKey]) -> None:
         self._recency.append(keys)
