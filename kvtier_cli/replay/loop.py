@@ -7,27 +7,33 @@ that the manager decides; reads no files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.tiering.filters import TierFilter
 from kvtier_cli.tiering.manager import TieringManager
-from kvtier_cli.tiering.model import LoadSource, load_source
+from kvtier_cli.tiering.model import BlockKey, LoadSource, load_source
 from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
 
 
 class Served(NamedTuple):
-    """What one request got. `keys` are its blocks; the first `loaded` of them were served; `passes` counts looks at
-    the prefix; `length` is how many blocks did not miss in the last of them."""
+    """What one request got. `req_id` counts requests from 0; the first `loaded` of its blocks were served; `passes`
+    counts looks at the prefix; `refused` batches of its stores found no slots."""
 
-    index: int
-    keys: Sequence[int]
+    req_id: int
+    keys: Sequence[BlockKey]
     loaded: int
-    length: int
     passes: int
     gave_up: bool
     refused: int
+
+
+class PassWatcher(Protocol):
+    """Whoever wants to look at the tiers as they stand when a request's last pass ends, before it loads and stores."""
+
+    def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
+        """The first `loaded` of `keys` will be loaded; no block from index `first_new` on was in any request before."""
 
 
 class ReplayLoop:
@@ -38,8 +44,11 @@ class ReplayLoop:
     by tier).
     """
 
-    def __init__(self, manager: TieringManager, spec: ReplaySpec, block_tokens: int) -> None:
+    def __init__(
+        self, manager: TieringManager, spec: ReplaySpec, block_tokens: int, watcher: PassWatcher | None = None
+    ) -> None:
         self.manager = manager
+        self.watcher = watcher
         self.spec = spec
         self.block_tokens = block_tokens
         self.table = BlockTable(by_id=spec.identity == "id")
@@ -59,10 +68,15 @@ class ReplayLoop:
     def run(self, requests: Iterable[Request], filter_of: Callable[[Request], TierFilter]) -> Iterator[Served]:
         """Replay `requests` in the order given; each is over when its result comes out."""
         for request in requests:
-            yield self.replay(self.keys(request), filter_of(request))
+            known = len(self.table)
+            keys = self.keys(request)
+            # All blocks behind a new chain are new; of ids as they are nothing like that can be said.
+            new = 0 if self.spec.identity == "id" else len(self.table) - known
+            yield self.replay(keys, filter_of(request), len(keys) - new)
 
-    def replay(self, keys: Sequence[int], load_filter: TierFilter) -> Served:
-        """One request, from its arrival to the end of the step in which it finishes."""
+    def replay(self, keys: Sequence[BlockKey], load_filter: TierFilter, first_new: int | None = None) -> Served:
+        """One request, from its arrival to the end of the step in which it finishes. See `PassWatcher` for
+        `first_new`; where nobody knows, any block may have been there before."""
         manager = self.manager
         req_id = self.requests
         total = len(keys)
@@ -77,6 +91,8 @@ class ReplayLoop:
             answer = manager.lookup_prefix(req_id, keys)
             passes += 1
         loaded = self._ready_prefix(keys) if answer.pending else answer.length
+        if self.watcher is not None:
+            self.watcher.last_pass(req_id, keys, loaded, answer.pending, total if first_new is None else first_new)
         if loaded:
             self._load(req_id, keys if loaded == total else keys[:loaded])
         refused = self._store(req_id, keys[loaded:]) if loaded < total else 0
@@ -87,13 +103,13 @@ class ReplayLoop:
         self.blocks += total
         self.wait_steps += passes - 1
         self.gave_up += answer.pending
-        return Served(req_id, keys, loaded, answer.length, passes, answer.pending, refused)
+        return Served(req_id, keys, loaded, passes, answer.pending, refused)
 
-    def _ready_prefix(self, keys: Sequence[int]) -> int:
+    def _ready_prefix(self, keys: Sequence[BlockKey]) -> int:
         is_ready = self.manager.primary.is_ready
         return next((index for index, key in enumerate(keys) if not is_ready(key)), len(keys))
 
-    def _load(self, req_id: int, keys: Sequence[int]) -> None:
+    def _load(self, req_id: int, keys: Sequence[BlockKey]) -> None:
         manager = self.manager
         manager.load(req_id, keys)
         promoted = manager.requests[req_id].promoted
@@ -111,7 +127,7 @@ class ReplayLoop:
         loaded[LoadSource.HOST] += self.manager.counters.blocks_loaded - sum(self.loaded_promoted)
         return loaded
 
-    def _store(self, req_id: int, keys: Sequence[int]) -> int:
+    def _store(self, req_id: int, keys: Sequence[BlockKey]) -> int:
         """Store blocks, a step between batches; returns how many batches were refused."""
         manager = self.manager
         batch = self.spec.store_batch_blocks or len(keys)

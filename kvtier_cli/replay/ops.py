@@ -7,23 +7,32 @@ outcomes with expectations `expect.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from kvtier_cli.errors import ManagerError
+from kvtier_cli.replay.loop import ReplayLoop
+from kvtier_cli.replay.preset import restore_state
 from kvtier_cli.replay.state import manager_state
 from kvtier_cli.tiering.filters import MISSING, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, JobResult, LookupResult, Verdict
 from kvtier_cli.tiering.observer import Observer
-from kvtier_cli.tiering.secondary import SecondaryTier
+from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
 from kvtier_cli.tiering.topology import Topology
 
 Outcome = dict[str, Any]
+
+_BLOCK_TOKENS = 16
+"""Where the topology does not say: the positions of a request's blocks only have to rise."""
 
 
 class _Recorder(Observer):
     """Keeps what one op made the manager decide."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[Hashable, str]) -> None:
+        self._names = names
         self.clear()
 
     def clear(self) -> None:
@@ -33,8 +42,8 @@ class _Recorder(Observer):
 
     def on_lookup(
         self,
-        req_id: Hashable,
-        key: BlockKey,
+        req_id: Hashable,  # noqa: ARG002 - one op looks up one block
+        key: BlockKey,  # noqa: ARG002
         result: LookupResult,
         verdicts: Sequence[Verdict],
         *,
@@ -57,7 +66,7 @@ class _Recorder(Observer):
                 "job": job.job_id,
                 "tier": job.tier,
                 "kind": job.kind.value,
-                "req": job.req_id,
+                "req": self._names.get(job.req_id, job.req_id),
                 "success": result.success,
                 "ok": [key for key in job.keys if key not in result.failed],
                 "failed": [key for key in job.keys if key in result.failed],
@@ -65,15 +74,23 @@ class _Recorder(Observer):
         )
 
     def on_tier_finished(self, tier: str, req_id: Hashable) -> None:
-        self.tier_finished.append({"tier": tier, "req": req_id})
+        self.tier_finished.append({"tier": tier, "req": self._names.get(req_id, req_id)})
 
 
 class OpRunner:
-    """A manager and what a fixture defers: stores and loads that a later op completes."""
+    """A manager and what a fixture defers: stores and loads that a later op completes.
 
-    def __init__(self, topology: Topology, manager: TieringManager | None = None) -> None:
-        self._recorder = _Recorder()
-        self.manager = manager or TieringManager(topology, observer=self._recorder, events=True)
+    `tiers` stand in for those that the topology describes; `folder` is where traces are looked for.
+    """
+
+    def __init__(
+        self, topology: Topology, tiers: Sequence[SecondaryTierManager] | None = None, *, folder: Path = Path()
+    ) -> None:
+        # The replay loop counts its requests; in a fixture they have names.
+        self._names: dict[Hashable, str] = {}
+        self._recorder = _Recorder(self._names)
+        self.manager = TieringManager(topology, tiers, observer=self._recorder, events=True)
+        self._folder = folder
         self._stores: dict[str, list[list[BlockKey]]] = {}
         self._loads: dict[str, list[list[BlockKey]]] = {}
         self._ops: Mapping[str, Callable[[Mapping[str, Any]], Outcome]] = {
@@ -89,6 +106,8 @@ class OpRunner:
             "step": self._step,
             "reset": self._reset,
             "flushed": self._flushed,
+            "preset": self._preset,
+            "run": self._run,
         }
 
     def run(self, op: Mapping[str, Any]) -> Outcome:
@@ -110,11 +129,17 @@ class OpRunner:
 
     def state(self) -> dict[str, Any]:
         """The state after the op that ran last."""
-        return manager_state(self.manager)
+        state = manager_state(self.manager)
+        if self._names:
+            for entry in (*state["jobs"], *state["queued"]):
+                entry["req"] = self._names.get(entry["req"], entry["req"])
+            state["live"] = [self._names.get(req_id, req_id) for req_id in state["live"]]
+        return state
 
     def _seed(self, op: Mapping[str, Any]) -> Outcome:
         tier = next(tier for tier in self.manager.tiers if tier.name == op["tier"])
-        assert isinstance(tier, SecondaryTier)
+        if not isinstance(tier, SecondaryTier):
+            raise ManagerError(f"only kvtier's own tiers can be seeded, not a {type(tier).__name__}")
         tier.seed(op["blocks"])
         return {}
 
@@ -199,4 +224,20 @@ class OpRunner:
 
     def _flushed(self, _: Mapping[str, Any]) -> Outcome:
         self.manager.on_reset_flushed()
+        return {}
+
+    def _preset(self, op: Mapping[str, Any]) -> Outcome:
+        restore_state(self.manager, op["state"])
+        return {}
+
+    @cached_property
+    def _loop(self) -> ReplayLoop:
+        topology = self.manager.topology
+        return ReplayLoop(self.manager, topology.replay, topology.block.tokens or _BLOCK_TOKENS)
+
+    def _run(self, op: Mapping[str, Any]) -> Outcome:
+        loop = self._loop
+        self._names[loop.requests] = op["id"]
+        parse = parse_tier_filter(op.get("kv_load_tiers", MISSING))
+        loop.replay(op["blocks"], parse.filter)
         return {}

@@ -6,10 +6,11 @@ from __future__ import annotations
 class Counters:
     """Numbers of events since the manager was made. Lists have one entry a secondary tier, in lookup order.
 
-    `lookups` counts blocks looked up, repeats included; `asked`, `hits` and `skipped` a tier's lookups, those that
+    `lookups` counts blocks looked up, repeats included, `primary_hits` those of them that the primary had ready; `asked`, `hits` and `skipped` a tier's lookups, those that
     it answered with a hit (denied ones too), and those in which the filter passed it over. `promoted` counts started
     promotions (vLLM: `chunk_hits` less `promotion_allocation_failures`), `denied` vLLM's
-    `promotion_allocation_failures`.
+    `promotion_allocation_failures`. `read` and `written` count the blocks that a tier's finished jobs moved: what
+    arrived, not what was tried.
     """
 
     __slots__ = (
@@ -22,14 +23,18 @@ class Counters:
         "failed",
         "hits",
         "lookups",
+        "primary_hits",
         "promoted",
+        "read",
         "refused",
         "skipped",
         "steps",
+        "written",
     )
 
     def __init__(self, tiers: int) -> None:
         self.lookups = 0
+        self.primary_hits = 0
         self.steps = 0
         self.blocks_stored = 0
         self.blocks_loaded = 0
@@ -42,3 +47,5 @@ class Counters:
         self.skipped = [0] * tiers
         self.promoted = [0] * tiers
         self.failed = [0] * tiers
+        self.read = [0] * tiers
+        self.written = [0] * tiers

@@ -24,11 +24,11 @@ from kvtier_cli.tiering.model import (
     Verdict,
     load_source,
 )
-from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.tiering.observer import Hooks, Observer
 from kvtier_cli.tiering.primary import PENDING, Primary
 from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
-from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from kvtier_cli.tiering.transfers import Transfers
 
 _HIT, _PENDING, _RETRY, _MISS = LookupResult.HIT, LookupResult.HIT_PENDING, LookupResult.RETRY, LookupResult.MISS
@@ -71,10 +71,8 @@ class TieringManager:
         )
         self.counters = Counters(len(self.tiers))
         self.requests: dict[Hashable, RequestState] = {}
-        self.transfers = Transfers(
-            self.primary, self.tiers, self.requests, self.counters, observer, events=events
-        )
-        self._observer = observer
+        self._hooks = Hooks(observer)
+        self.transfers = Transfers(self.primary, self.tiers, self.requests, self.counters, self._hooks, events=events)
         self._request_level = [index for index, tier in enumerate(self.tiers) if tier.request_level]
         silent = SecondaryTierManager.on_new_request
         self._hear_of_arrivals = [tier for tier in self.tiers if type(tier).on_new_request is not silent]
@@ -84,8 +82,17 @@ class TieringManager:
         self._loads: dict[Hashable, list[list[BlockKey]]] = {}
         self._polled = False
         self.holds_promotions = False
-        # Who hears of single lookups or evictions gets them one by one.
-        self._promotes_runs = observer is None and not events and self.primary.policy.evicts_in_order
+        self._collects_events = events
+        self.observe(observer)
+
+    def observe(self, observer: Observer | None) -> None:
+        """Tell `observer` of all decisions from now on, in the place of the one before."""
+        hooks = self._hooks
+        hooks.listen(observer)
+        for tier in self.tiers:
+            tier.tell_evicted = hooks.evicted
+        # Who hears of single lookups, or of each eviction's event, gets promotions one by one.
+        self._promotes_runs = hooks.lookup is None and not self._collects_events and self.primary.policy.evicts_in_order
 
     # Requests
 
@@ -97,8 +104,8 @@ class TieringManager:
         self.requests[req_id] = RequestState(context, self._scan(load_filter))
         for tier in self._hear_of_arrivals:
             tier.on_new_request(context)
-        if self._observer is not None:
-            self._observer.on_request(req_id, load_filter)
+        if self._hooks.request is not None:
+            self._hooks.request(req_id, load_filter)
         return OffloadPolicy.REQUEST_LEVEL if self._request_level else OffloadPolicy.CHUNK_LEVEL
 
     def _scan(self, load_filter: TierFilter) -> list[tuple[int, SecondaryTierManager, bool]]:
@@ -122,8 +129,8 @@ class TieringManager:
         request = self._unfinished(req_id)
         self.primary.policy.commit(request)
         request.finished = True
-        if self._observer is not None:
-            self._observer.on_request_finished(req_id)
+        if self._hooks.request_finished is not None:
+            self._hooks.request_finished(req_id)
         self._finalise_if_over(request)
 
     def _finalise_if_over(self, request: RequestState) -> None:
@@ -133,9 +140,9 @@ class TieringManager:
         del self.requests[req_id]
         for tier in self.tiers:
             tier.on_request_finished(request.context)
-        if self._observer is not None:
+        if self._hooks.tier_finished is not None:
             for tier in self.tiers:
-                self._observer.on_tier_finished(tier.name, req_id)
+                self._hooks.tier_finished(tier.name, req_id)
 
     def _live(self, req_id: Hashable) -> RequestState:
         request = self.requests.get(req_id)
@@ -170,11 +177,13 @@ class TieringManager:
         request.denied.clear()
         length = 0
         pending = False
-        if self._observer is None:
+        if self._hooks.lookup is None:
             primary = self.primary
             head = list(takewhile(primary.resident.__contains__, keys))
             length = len(head)
-            pending = primary.pending > 0 and any(primary.busy.get(key) == PENDING for key in head)
+            waiting = list(map(primary.busy.get, head)).count(PENDING) if primary.pending else 0
+            pending = waiting > 0
+            self.counters.primary_hits += length - waiting
         total = len(keys)
         while length < total:
             promoted = self._promote_run(request, keys, length) if self._promotes_runs else 0
@@ -221,20 +230,19 @@ class TieringManager:
         busy = self.primary.busy
         if key in self.primary.resident:
             result = _PENDING if busy.get(key) == PENDING else _HIT
+            self.counters.primary_hits += result is _HIT
         elif self.holds_promotions and self.tiers:
             result = _MISS
         else:
             return self._ask_tiers(request, key)
-        if self._observer is not None:
+        if self._hooks.lookup is not None:
             verdicts = (Verdict.NOT_REACHED,) * len(self.tiers)
-            self._observer.on_lookup(
-                request.context.req_id, key, result, verdicts, promotion=None, denied=None, evicted=()
-            )
+            self._hooks.lookup(request.context.req_id, key, result, verdicts, promotion=None, denied=None, evicted=())
         return result
 
     def _ask_tiers(self, request: RequestState, key: BlockKey) -> LookupResult:
-        counters, context, observer = self.counters, request.context, self._observer
-        verdicts = None if observer is None else [Verdict.NOT_REACHED] * len(self.tiers)
+        counters, context, hear = self.counters, request.context, self._hooks.lookup
+        verdicts = None if hear is None else [Verdict.NOT_REACHED] * len(self.tiers)
         result = _MISS
         hit: int | None = None
         for index, tier, admitted in request.scan:
@@ -257,10 +265,10 @@ class TieringManager:
         if hit is not None:
             evicted = self._promote(request, (key,), hit)
             result = _MISS if evicted is None else _PENDING
-        if observer is not None and verdicts is not None:
+        if hear is not None and verdicts is not None:
             name = None if hit is None else self.tiers[hit].name
             started = result is _PENDING
-            observer.on_lookup(
+            hear(
                 context.req_id,
                 key,
                 result,
@@ -281,11 +289,18 @@ class TieringManager:
             return None
         if evicted:
             self.counters.evicted_by_promotions += len(evicted)
-            self.transfers.add_event(evicted, removed=True)
+            self._tell_evicted(request, evicted)
         self.counters.promoted[tier] += len(keys)
         request.promoted.update(dict.fromkeys(keys, tier))
         self.transfers.queue_promotions(tier, request.context.req_id, keys)
+        if self._hooks.promoted is not None:
+            self._hooks.promoted(request.context.req_id, self.tiers[tier].name, keys)
         return evicted
+
+    def _tell_evicted(self, request: RequestState, keys: Sequence[BlockKey]) -> None:
+        self.transfers.add_event(keys, removed=True)
+        if self._hooks.evicted is not None:
+            self._hooks.evicted(request.context.req_id, PRIMARY_NAME, keys)
 
     def load_source(self, req_id: Hashable, key: BlockKey) -> LoadSource:
         """The label of a block that this request loads: by the tier that it promoted it from, else `host`."""
@@ -314,8 +329,8 @@ class TieringManager:
         unique = dict.fromkeys(keys)
         primary.policy.access(request, unique, unique)
         self.counters.blocks_loaded += len(keys)
-        if self._observer is not None:
-            self._observer.on_loaded(req_id, keys)
+        if self._hooks.loaded is not None:
+            self._hooks.loaded(req_id, keys)
 
     def complete_load(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
         """The read is done; it may end after its request has finished."""
@@ -356,19 +371,18 @@ class TieringManager:
             protected = offered
         primary.policy.access(request, accessed, ready)
         evicted = primary.allocate(request, absent, protected)
-        observer = self._observer
         if evicted is None:
             self.counters.refused += 1
-            if observer is not None:
-                observer.on_refused(req_id, absent)
+            if self._hooks.refused is not None:
+                self._hooks.refused(req_id, absent)
             return None
         if evicted:
             self.counters.evicted_by_stores += len(evicted)
-            self.transfers.add_event(evicted, removed=True)
+            self._tell_evicted(request, evicted)
         request.storing.append(absent)
         self.counters.blocks_stored += len(absent)
-        if observer is not None:
-            observer.on_stored(req_id, absent, evicted)
+        if self._hooks.stored is not None:
+            self._hooks.stored(req_id, absent, evicted)
         if self._request_level:
             if ready:
                 primary.pin(ready)
@@ -426,8 +440,8 @@ class TieringManager:
             tier.on_schedule_end()
         self._polled = False
         self.counters.steps += 1
-        if self._observer is not None:
-            self._observer.on_step()
+        if self._hooks.step is not None:
+            self._hooks.step()
 
     def reset_cache(self) -> None:
         """Empty the primary. Running jobs end first; secondary tiers keep their blocks; promotions are held until
@@ -441,8 +455,8 @@ class TieringManager:
             self._finalise_if_over(request)
         self.holds_promotions = True
         self._polled = False
-        if self._observer is not None:
-            self._observer.on_reset()
+        if self._hooks.reset is not None:
+            self._hooks.reset()
 
     def on_reset_flushed(self) -> None:
         """The GPU side has seen the reset: promotions may start again."""

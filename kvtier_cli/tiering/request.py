@@ -14,7 +14,7 @@ class RequestState(RequestRecency):
 
     `scan`: the secondary tiers in lookup order, each as (index, tier, whether its filter admits it). `promoted`:
     block → index of the tier that it was promoted from by this request, as long as no such load has failed.
-    `failed`: blocks whose last promotion by this request failed. `storing`: the prepared
+    `failed`: block → index of the tier, where this request's last promotion of it failed. `storing`: the prepared
     stores whose GPU→primary write is under way. `parked`:
     index of a request-level tier → offered blocks that were pending, once for each call that offered them.
     `denied`: block → index of the tier that hit while there was no slot, since the last look at the whole prefix.
@@ -32,7 +32,7 @@ class RequestState(RequestRecency):
     def forget_transfers(self) -> None:
         """Forget what is on its way and where blocks came from, as a reset of the cache does."""
         self.promoted: dict[BlockKey, int] = {}
-        self.failed: set[BlockKey] = set()
+        self.failed: dict[BlockKey, int] = {}
         self.denied: dict[BlockKey, int] = {}
         self.storing: list[list[BlockKey]] = []
         self.parked: dict[int, list[BlockKey]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import takewhile
 
 from kvtier_cli.tiering.model import (
@@ -35,6 +35,9 @@ class SecondaryTierManager(ABC):
     medium: Medium | None = None
     locality: Locality | None = None
     request_level: bool = False
+    tell_evicted: Callable[[Hashable, str, Sequence[BlockKey]], None] | None = None
+    """Set by the manager while somebody listens: to be called with the request, this tier's name and the blocks that
+    left to make room for that request's."""
 
     @abstractmethod
     def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
@@ -84,6 +87,10 @@ class SecondaryTierManager(ABC):
     def blocks(self) -> Sequence[BlockKey]:
         """What the tier holds, least recent first, as far as it can tell."""
         return ()
+
+    def size(self) -> int:
+        """How many blocks the tier holds, as far as it can tell."""
+        return len(self.blocks())
 
 
 class SecondaryTier(SecondaryTierManager):
@@ -170,7 +177,9 @@ class SecondaryTier(SecondaryTierManager):
     def _finish(self, job: TransferJob) -> JobResult:
         failed = self._unlucky(job) if self._has_faults else _NO_BLOCKS
         if job.kind is JobKind.CASCADE:
-            self._put(job.keys, failed, repeats=self.request_level)
+            evicted = self._put(job.keys, failed, repeats=self.request_level)
+            if evicted and self.tell_evicted is not None:
+                self.tell_evicted(job.req_id, self.name, evicted)
         else:
             gone = [key for key in job.keys if key not in self._index]
             failed = failed.union(gone) if gone else failed
@@ -212,21 +221,23 @@ class SecondaryTier(SecondaryTierManager):
         when = self._count + steps
         self._running = [(when if job.job_id == job_id else due, job) for due, job in self._running]
 
-    def _put(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey], *, repeats: bool) -> None:
-        """Store blocks; `repeats` says whether one may stand in `keys` twice (only what was parked can)."""
+    def _put(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey], *, repeats: bool) -> Sequence[BlockKey]:
+        """Store blocks and return what they evicted; `repeats` says whether one may stand in `keys` twice (only what
+        was parked can)."""
         index, capacity = self._index, self.spec.capacity
         new = index.keys().isdisjoint(keys) and not (repeats and len(set(keys)) < len(keys))
         if new and not failed and (capacity is None or len(keys) <= capacity):
             excess = 0 if capacity is None else len(index) + len(keys) - capacity
-            self.store.write(keys, self.store.oldest(excess) if excess > 0 else ())
-        else:
-            self._put_one_by_one([key for key in keys if key not in failed])
+            evicted = self.store.oldest(excess) if excess > 0 else ()
+            self.store.write(keys, evicted)
+            return evicted
+        return self._put_one_by_one([key for key in keys if key not in failed])
 
-    def _put_one_by_one(self, keys: Sequence[BlockKey]) -> None:
+    def _put_one_by_one(self, keys: Sequence[BlockKey]) -> Sequence[BlockKey]:
         """The general case: blocks that are held already, repeats, more blocks than fit."""
         index, capacity = self._index, self.spec.capacity
         if capacity == 0:
-            return
+            return ()
         recent: dict[BlockKey, None] = {}
         evicted: dict[BlockKey, None] = {}
         size = len(index)
@@ -246,6 +257,7 @@ class SecondaryTier(SecondaryTierManager):
             recent[key] = None
         leaving = [key for key in evicted if key in index and key not in recent]
         self.store.write([key for key in recent if key not in index], leaving, list(recent))
+        return leaving
 
     def touch(self, keys: Sequence[BlockKey], context: RequestContext) -> None:
         held = dict.fromkeys(key for key in keys if key in self._index)
@@ -256,3 +268,6 @@ class SecondaryTier(SecondaryTierManager):
 
     def blocks(self) -> Sequence[BlockKey]:
         return list(self.store.least_recent_first())
+
+    def size(self) -> int:
+        return len(self._index)

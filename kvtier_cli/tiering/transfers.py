@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kvtier_cli.tiering.counters import Counters
 from kvtier_cli.tiering.model import BlockKey, JobKind, JobResult, Medium, OffloadingEvent, TransferJob
-from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.tiering.observer import Hooks
 from kvtier_cli.tiering.primary import Primary
 from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTierManager
@@ -43,7 +43,7 @@ class Transfers:
         tiers: Sequence[SecondaryTierManager],
         requests: Mapping[Hashable, RequestState],
         counters: Counters,
-        observer: Observer | None,
+        hooks: Hooks,
         *,
         events: bool,
     ) -> None:
@@ -52,7 +52,7 @@ class Transfers:
         self._tier_index = {tier.name: index for index, tier in enumerate(tiers)}
         self._requests = requests
         self._counters = counters
-        self._observer = observer
+        self._hooks = hooks
         self._next_job = 0
         self.jobs: dict[int, TransferJob] = {}
         self._cascades: dict[int, _Cascade] = {}
@@ -108,8 +108,8 @@ class Transfers:
             manager.submit_load(job)
         else:
             manager.submit_store(job)
-        if self._observer is not None:
-            self._observer.on_job_submitted(job)
+        if self._hooks.job_submitted is not None:
+            self._hooks.job_submitted(job)
         return job_id
 
     # Ends of jobs
@@ -125,31 +125,35 @@ class Transfers:
                     self._end_promotion(result)
                 else:
                     self._end_cascade(tier, result)
-                if self._observer is not None:
-                    self._observer.on_job_finished(result)
+                if self._hooks.job_finished is not None:
+                    self._hooks.job_finished(result)
 
     def _end_promotion(self, result: JobResult) -> None:
         job, failed = result.job, result.failed
         loaded = job.keys
         request = self._requests.get(job.req_id)
+        tier = self._tier_index[job.tier]
         if failed:
             loaded = [key for key in job.keys if key not in failed]
             lost = [key for key in job.keys if key in failed]
             self._primary.give_back(lost)
-            self._counters.failed[self._tier_index[job.tier]] += len(lost)
+            self._counters.failed[tier] += len(lost)
             if request is not None:
-                request.failed.update(lost)
+                request.failed.update(dict.fromkeys(lost, tier))
                 for key in lost:
                     request.promoted.pop(key, None)
         self._primary.make_ready(loaded)
+        self._counters.read[tier] += len(loaded)
         if request is not None and request.failed:
-            request.failed.difference_update(loaded)
+            for key in loaded:
+                request.failed.pop(key, None)
         if self._collects_events:
             self.add_event(loaded, removed=False)
 
     def _end_cascade(self, tier: SecondaryTierManager, result: JobResult) -> None:
         job = result.job
         cascade = self._cascades.pop(job.job_id)
+        self._counters.written[self._tier_index[job.tier]] += len(job.keys) - len(result.failed)
         cascade.running -= 1
         if not cascade.running:
             self._primary.unpin(cascade.keys)

@@ -1,0 +1,198 @@
+"""The one terminal outcome of each block of a request, and the sums over a replay.
+
+Asked when the request's last pass has ended, as the tiers stand then. The words and their order are kvtier's own; vLLM
+has no name for a miss. Peeks count nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from kvtier_cli.tiering.manager import TieringManager
+from kvtier_cli.tiering.model import BlockKey
+from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.tiering.request import RequestState
+from kvtier_cli.tiering.topology import PRIMARY_NAME
+
+
+class Outcome(Enum):
+    """What became of one block of one request."""
+
+    PRIMARY = "primary"
+    PROMOTED = "promoted"
+    FILTERED = "filtered"
+    ABSENT = "absent"
+    DENIED = "denied"
+    FAILED = "failed"
+    HELD = "held"
+    GAVE_UP = "gave_up"
+    UNREACHED = "unreached"
+
+
+class AbsentReason(Enum):
+    """Why no tier has an absent block: the latest thing that happened to it."""
+
+    COLD = "cold"
+    EVICTED = "evicted"
+    REFUSED = "refused"
+    OFFLINE = "offline"
+
+
+class Stop(NamedTuple):
+    """The first block of a request that was not loaded, and why.
+
+    `tier` is the index of the tier that holds a filtered block, that hit a denied one, or that holds an offline one.
+    `by` is the request that evicted an absent block, or whose store of it was refused, where that is known.
+    """
+
+    index: int
+    outcome: Outcome
+    tier: int | None = None
+    reason: AbsentReason | None = None
+    by: Hashable | None = None
+    evicted_from: str | None = None
+
+
+class BlockHistory(Observer):
+    """Remembers the last loss of each block: by which request's doing it was evicted, or its store refused.
+
+    `unread`: blocks that were promoted and not loaded since. `evicted_unread` counts those of them that were evicted,
+    `last_unread` says by whom, the latest for each block.
+    """
+
+    def __init__(self) -> None:
+        self._evicted: dict[BlockKey, tuple[Hashable, str]] = {}
+        self._refused: dict[BlockKey, Hashable] = {}
+        self.unread: set[BlockKey] = set()
+        self.evicted_unread = 0
+
+    def on_promoted(self, req_id: Hashable, tier: str, keys: Sequence[BlockKey]) -> None:
+        self.unread.update(keys)
+
+    def on_loaded(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        if self.unread:
+            self.unread.difference_update(keys)
+
+    def on_evicted(self, req_id: Hashable, tier: str, keys: Sequence[BlockKey]) -> None:
+        self._evicted.update(dict.fromkeys(keys, (req_id, tier)))
+        if self.unread and tier == PRIMARY_NAME and not self.unread.isdisjoint(keys):
+            lost = self.unread.intersection(keys)
+            self.evicted_unread += len(lost)
+            self.unread -= lost
+
+    def on_refused(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        self._refused.update(dict.fromkeys(keys, req_id))
+
+    def on_stored(self, req_id: Hashable, keys: Sequence[BlockKey], evicted: Sequence[BlockKey]) -> None:
+        if self._refused:
+            for key in keys:
+                self._refused.pop(key, None)
+
+    def last_loss(self, key: BlockKey) -> tuple[AbsentReason, Hashable | None, str | None]:
+        """Why a block that no tier has is nowhere: the reason, by whom, and which tier it left last."""
+        if key in self._refused:
+            return AbsentReason.REFUSED, self._refused[key], None
+        if key in self._evicted:
+            by, tier = self._evicted[key]
+            return AbsentReason.EVICTED, by, tier
+        return AbsentReason.COLD, None, None
+
+
+def find_stop(
+    manager: TieringManager,
+    request: RequestState,
+    keys: Sequence[BlockKey],
+    loaded: int,
+    gave_up: bool,
+    history: BlockHistory | None,
+) -> Stop | None:
+    """Why the block behind the loaded ones was not loaded; None where all were. First match wins."""
+    if loaded == len(keys):
+        return None
+    key = keys[loaded]
+    if key in request.failed:
+        return Stop(loaded, Outcome.FAILED, request.failed[key])
+    if gave_up:
+        return Stop(loaded, Outcome.GAVE_UP)
+    if key in request.denied:
+        return Stop(loaded, Outcome.DENIED, request.denied[key])
+    if manager.holds_promotions and manager.tiers:
+        return Stop(loaded, Outcome.HELD)
+    for index, tier, admitted in request.scan:
+        if not admitted and tier.holds(key):
+            return Stop(loaded, Outcome.FILTERED, index)
+    for index, tier, admitted in request.scan:
+        if admitted and tier.holds(key):  # and yet it did not answer hit
+            return Stop(loaded, Outcome.ABSENT, index, AbsentReason.OFFLINE)
+    reason, by, left = (AbsentReason.COLD, None, None) if history is None else history.last_loss(key)
+    return Stop(loaded, Outcome.ABSENT, None, reason, by, left)
+
+
+def holder(manager: TieringManager, key: BlockKey) -> int | None:
+    """The first secondary tier in lookup order that holds a block, whatever a filter says."""
+    return next((index for index, tier in enumerate(manager.tiers) if tier.holds(key)), None)
+
+
+def lost_to_filter(request: RequestState, keys: Sequence[BlockKey], start: int) -> int:
+    """How many blocks from `start` on a skipped tier holds, one after another: an upper bound of what the filter cost,
+    since admitting them would change what is evicted."""
+    skipped = [tier for _, tier, admitted in request.scan if not admitted]
+    lost = 0
+    for key in keys[start:]:
+        if not any(tier.holds(key) for tier in skipped):
+            break
+        lost += 1
+    return lost
+
+
+class OutcomeSums:
+    """Adds up the outcomes of all requests; a `PassWatcher` of the replay loop.
+
+    `counts` by outcome; `promoted` by tier; `absent` by reason; `filtered` by the tier that holds the block; `denied` by
+    the tier that hit; `unreached_held` by the first tier that holds the block. `passes`: number of passes → requests.
+    """
+
+    def __init__(self, manager: TieringManager, history: BlockHistory) -> None:
+        self.manager = manager
+        self.history = history
+        tiers = len(manager.tiers)
+        self.counts = dict.fromkeys((outcome.value for outcome in Outcome), 0)
+        self.promoted = [0] * tiers
+        self.filtered = [0] * tiers
+        self.denied = [0] * tiers
+        self.absent = dict.fromkeys((reason.value for reason in AbsentReason), 0)
+        self.unreached_held = [0] * tiers
+        self.lost_to_filter = 0
+        self.served_whole = 0
+
+    def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
+        manager, counts = self.manager, self.counts
+        request = manager.requests[req_id]
+        promoted = 0
+        if request.promoted and loaded:
+            tiers = [request.promoted[key] for key in keys[:loaded] if key in request.promoted]
+            promoted = len(tiers)
+            for tier in range(len(self.promoted)):
+                self.promoted[tier] += tiers.count(tier)
+        counts["promoted"] += promoted
+        counts["primary"] += loaded - promoted
+        stop = find_stop(manager, request, keys, loaded, gave_up, self.history)
+        if stop is None:
+            self.served_whole += 1
+            return
+        counts[stop.outcome.value] += 1
+        counts["unreached"] += len(keys) - loaded - 1
+        if stop.reason is not None:
+            self.absent[stop.reason.value] += 1
+        elif stop.outcome is Outcome.FILTERED and stop.tier is not None:
+            self.filtered[stop.tier] += 1
+            self.lost_to_filter += lost_to_filter(request, keys, loaded)
+        elif stop.outcome is Outcome.DENIED and stop.tier is not None:
+            self.denied[stop.tier] += 1
+        # What no request had before can be nowhere.
+        for key in keys[loaded + 1 : first_new]:
+            tier_index = holder(manager, key)
+            if tier_index is not None:
+                self.unreached_held[tier_index] += 1
