@@ -1,4 +1,4 @@
-"""All figures of a replay, under the names of the recordings and of `--json`. Counts nothing itself, formats nothing."""
+"""All figures of a replay, under the names of the recordings and of `--json`. Counts and formats nothing itself."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ class AbsentReason(Enum):
 
 
 class Stop(NamedTuple):
-    """The first block of a request that was not loaded, and why.
+    """The first block of a request that was not loaded, and why. `at` is its place in the request, from 0.
 
     `tier` is the index of the tier that holds a filtered block, that hit a denied one, or that holds an offline one.
     `by` is the request that evicted an absent block, or whose store of it was refused, where that is known.
     """
 
-    index: int
+    at: int
     outcome: Outcome
     tier: int | None = None
     reason: AbsentReason | None = None
