@@ -268,3 +268,26 @@ def _bad_length(length: int, key: str, file: str, number: int) -> InputError:
 
 def _count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+class _Arrival(msgspec.Struct, gc=False):
+    timestamp: int | float | None = None
+
+
+def first_fall(source: TraceSource) -> int | None:
+    """The first line whose timestamp is below that of a line before it; None where the trace is in order.
+
+    Reads the source once, and of each line the timestamp alone; lines that cannot be read are passed over.
+    """
+    decode = msgspec.json.Decoder(_Arrival).decode
+    latest = float("-inf")
+    for number, line in enumerate(BoundedLines(source), 1):
+        try:
+            timestamp = None if line is None else decode(line).timestamp
+        except _FAULTS:
+            continue
+        if timestamp is not None:
+            if timestamp < latest:
+                return number
+            latest = timestamp
+    return None

@@ -1,40 +1,21 @@
-"""Arrival order: requests as their timestamps say, ties and untimed ones as they stand in the file. Reads no files."""
+"""Arrival order: requests as their timestamps say, ties and untimed ones as they stand in the file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from math import inf
 
 from kvtier_cli.traces.model import Request
+from kvtier_cli.traces.mooncake import MooncakeReader, first_fall
 
 
-class OutOfOrder(Exception):
-    """A request that arrived before the one ahead of it in the trace. A signal, not a fault of the input.
+def in_arrival_order(reader: MooncakeReader) -> tuple[Iterable[Request], int | None]:
+    """The requests of a trace as they arrived, and the first line that was out of order (None: none was).
 
-    Who streams and gets it starts again with `arrival_sorted`, which has to hold the whole trace.
+    A trace in order streams; another has to be held in memory whole.
     """
-
-    def __init__(self, request: Request, latest: int | float) -> None:
-        super().__init__(f"line {request.line:,} arrived at {request.timestamp} ms, after one at {latest} ms")
-        self.request = request
-        """The first request that is out of order."""
-        self.latest = latest
-        """The latest timestamp before it, in ms."""
-
-
-def in_arrival_order(requests: Iterable[Request]) -> Iterator[Request]:
-    """Passes `requests` on, one at a time, as long as their timestamps do not fall.
-
-    Raises OutOfOrder in the place of the first request that is earlier than one before it.
-    """
-    latest: int | float = -inf
-    for request in requests:
-        timestamp = request.timestamp
-        if timestamp is not None:
-            if timestamp < latest:
-                raise OutOfOrder(request, latest)
-            latest = timestamp
-        yield request
+    fall = first_fall(reader.source)
+    return (reader, None) if fall is None else (arrival_sorted(reader), fall)
 
 
 def arrival_sorted(requests: Iterable[Request]) -> list[Request]:

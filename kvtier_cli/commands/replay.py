@@ -1,0 +1,223 @@
+"""`kvtier replay`: traces and scripted fixtures through the embedded manager."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kvtier_cli.commands.inputs import FILTER_HELP, GivenFilter, TopologyOption, given_filter, given_topology
+from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.errors import ExitStatus, InputError
+
+if TYPE_CHECKING:
+    from kvtier_cli.replay.trace_run import TraceRun
+    from kvtier_cli.tiering.topology import Topology
+    from kvtier_cli.traces.source import TraceSource
+
+EXAMPLES = (
+    "kvtier replay trace.jsonl",
+    "kvtier replay trace.jsonl --tiers storage:local --topology kvtier.toml --json",
+    "kvtier replay bug.yaml",
+)
+
+
+def command(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Traces (JSONL, - is stdin) or scripted fixtures (YAML, JSON)."),
+    ],
+    tiers: Annotated[
+        str | None,
+        typer.Option("--tiers", metavar="FILTER", help=f"Applies to every request. {FILTER_HELP}", show_default=False),
+    ] = None,
+    topology: TopologyOption = None,
+    join: Annotated[bool, typer.Option("--join", help="Replay the traces one after another as one run.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
+    events: Annotated[
+        str | None,
+        typer.Option(
+            "--events",
+            metavar="OUT",
+            help="Write the KV events that a server would have published, as JSON lines.",
+            show_default=False,
+        ),
+    ] = None,
+    timing: Annotated[bool, typer.Option("--timing", help="Tell the seconds it took.")] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Rewrite a fixture's expectations to what was found.")
+    ] = False,
+    state: Annotated[
+        bool, typer.Option("--state", help="Show the manager's state at each failed expectation.")
+    ] = False,
+) -> int:
+    """Replay traces (each a run of its own) or scripted fixtures, which are checked against their expectations.
+
+    A trace's requests come one after another, under their own filters unless --tiers gives one for all.
+    """
+    options = shared(ctx)
+    with ExitStack() as stack:
+        traces, fixtures = _sort(files, stack)
+        if traces and fixtures and (options.json or join):
+            raise InputError("traces and fixtures in one command line", hint="Replay the one kind, then the other.")
+        if fixtures:
+            _refuse_for_fixtures(fixtures[0], {"--tiers": tiers, "--topology": topology, "--events": events})
+        status = ExitStatus.DONE
+        if fixtures:
+            from kvtier_cli.commands.replay_fixtures import replay_fixtures
+
+            status = replay_fixtures(fixtures, options, update=update, state=state)
+        if traces:
+            if update or state:
+                raise InputError("--update and --state are for scripted fixtures", file=traces[0].name)
+            if events is not None and len(traces) > 1 and not join:
+                raise InputError("--events writes one run", hint="Replay one trace at a time, or --join them.")
+            if events == "-" and options.json:
+                raise InputError("--events - and --json both write to stdout", hint="Give --events a file.")
+            chosen = given_topology(topology)
+            given = None if tiers is None else given_filter(tiers, chosen)
+            _replay_traces(traces, chosen, given, options, join=join, skip_bad=skip_bad, events=events, timing=timing)
+        return status
+
+
+def _sort(files: list[str], stack: ExitStack) -> tuple[list[TraceSource], list[str]]:
+    """The traces, opened, and the names of the fixtures, told apart by what is in the files."""
+    from kvtier_cli.traces.detect import HEAD_BYTES, looks_like_fixture
+    from kvtier_cli.traces.source import TraceSource
+
+    traces, fixtures = [], []
+    for file in files:
+        source = stack.enter_context(TraceSource(file))
+        if file != "-" and looks_like_fixture(source.head(HEAD_BYTES), file):
+            fixtures.append(file)
+        else:
+            traces.append(source)
+    return traces, fixtures
+
+
+def _refuse_for_fixtures(fixture: str, given: dict[str, str | None]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(f"{option} does not apply to a scripted fixture, which states its own", file=fixture)
+
+
+def _replay_traces(
+    traces: list[TraceSource],
+    topology: Topology,
+    given: GivenFilter | None,
+    options: Shared,
+    *,
+    join: bool,
+    skip_bad: bool,
+    events: str | None,
+    timing: bool,
+) -> None:
+    runs = [traces] if join else [[trace] for trace in traces]
+    documents = []
+    warn = _warnings_before(topology, given)
+    if not options.json:
+        for text in warn:
+            options.stderr().warn(text)
+    for position, sources in enumerate(runs):
+        run, figures, times = _replay(sources, topology, given, options, skip_bad=skip_bad, events=events, timed=timing)
+        names = [source.name for source in sources]
+        if options.json:
+            documents.append(_run_document(names, run, given, figures, [*warn, *run.warnings], times))
+        else:
+            from kvtier_cli.render.replay_view import replay_lines
+
+            if position:
+                print()
+            parse = None if given is None else given.parse
+            for line in replay_lines(names, figures, topology, parse, run.loop.block_tokens, options.stdout(), times):
+                print(line)
+            for text in run.warnings:
+                options.stderr().warn(text)
+    if options.json:
+        from kvtier_cli.render.json_out import write
+        from kvtier_cli.tiering.topology_file import topology_as_json
+
+        shape = {"name": topology.name, **topology_as_json(topology)}
+        write("replay", {"topology": shape, **(documents[0] if len(documents) == 1 else {"runs": documents})})
+
+
+def _warnings_before(topology: Topology, given: GivenFilter | None) -> list[str]:
+    """What may well make the result another one than was meant."""
+    from kvtier_cli.tiering.topology_checks import topology_warnings
+
+    found = topology_warnings(topology)
+    if given is not None:
+        for note in given.parse.faults():
+            where = "the filter" if note.index is None else f"entry {note.index} of the filter"
+            found.append(f"{where}: {note.message}" + (f", {note.hint}" if note.hint else ""))
+    return found
+
+
+def _replay(
+    sources: list[TraceSource],
+    topology: Topology,
+    given: GivenFilter | None,
+    options: Shared,
+    *,
+    skip_bad: bool,
+    events: str | None,
+    timed: bool,
+) -> tuple[TraceRun, dict[str, Any], dict[str, float] | None]:
+    """One run, its figures and, if `timed`, the seconds it took."""
+    import gc
+    from time import perf_counter
+
+    from kvtier_cli.render.progress import progress
+    from kvtier_cli.replay.trace_run import TraceRun
+
+    # A replay makes millions of objects and no cycles: looking for some again and again takes a twentieth of the time.
+    gc.set_threshold(200_000, 20, 100)
+    total = sum(source.size for source in sources)
+    label = sources[0].name if len(sources) == 1 else f"{len(sources)} traces"
+    started = perf_counter()
+    with ExitStack() as stack:
+        advance = stack.enter_context(progress(total, label, options.progress))
+        run = TraceRun(
+            sources,
+            topology,
+            None if given is None else given.parse.filter,
+            skip_bad=skip_bad,
+            on_bytes=advance,
+            events=events is not None,
+            timed=timed,
+        )
+        if events is not None:
+            from kvtier_cli.commands.outputs import output_file
+            from kvtier_cli.replay.event_log import EventLog
+
+            file = stack.enter_context(output_file(events))
+            run.listen(EventLog(file, run.manager.take_events, run.loop.table, run.arrival_seconds))
+        figures = run.run()
+    total_seconds = perf_counter() - started
+    replaying = total_seconds - run.read_seconds
+    times = {"read": run.read_seconds, "replay": replaying, "total": total_seconds} if timed else None
+    return run, figures, times
+
+
+def _run_document(
+    names: list[str],
+    run: TraceRun,
+    given: GivenFilter | None,
+    figures: dict[str, Any],
+    warnings: list[str],
+    times: dict[str, float] | None,
+) -> dict[str, Any]:
+    from kvtier_cli.render.filter_json import filter_as_json
+
+    document: dict[str, Any] = {
+        "files": names,
+        "block_tokens": run.loop.block_tokens,
+        "filter": None if given is None else filter_as_json(given.parse),
+        "figures": figures,
+        "warnings": warnings,
+    }
+    if times is not None:
+        document["timing"] = times
+    return document

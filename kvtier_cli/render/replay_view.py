@@ -1,0 +1,218 @@
+"""A replay for people: what was served first, then the outcomes, then the tiers. JSON has all figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kvtier_cli.render.console import Output, cell_width, columns, plain
+from kvtier_cli.render.json_out import SCOPE
+from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
+from kvtier_cli.tiering.filters import FilterParse
+from kvtier_cli.tiering.model import Locality, Medium
+from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
+from kvtier_cli.units import format_size
+
+BAR = 25
+_BEHIND = "behind the first block not served"
+
+
+def replay_lines(
+    names: Sequence[str],
+    figures: Mapping[str, Any],
+    topology: Topology,
+    parse: FilterParse | None,
+    block_tokens: int,
+    out: Output,
+    seconds: Mapping[str, float] | None = None,
+) -> Iterator[str]:
+    """The text of one run of `kvtier replay`, line by line. `parse` is the filter of all requests, None where each
+    had its own."""
+    yield from _facts(_heading(names, figures, topology, parse, block_tokens, out), out)
+    served, blocks = figures["blocks_loaded"], figures["blocks"]
+    share = f", {_percent(served, blocks)} of all" if blocks else ""
+    whole = figures["requests_served_whole"]
+    yield from wrapped(
+        f"served {served:,} blocks{share}; {whole:,} of {figures['requests']:,} requests were served whole",
+        out,
+        style="bold",
+    )
+    yield ""
+    yield from _outcome_lines(figures, out)
+    yield ""
+    yield from _tier_lines(figures, topology, out)
+    yield ""
+    yield from _remarks(figures, out)
+    if seconds is not None:
+        yield "  " + "   ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+    yield from wrapped(SCOPE, out, indent=2, style="muted")
+
+
+def _heading(
+    names: Sequence[str],
+    figures: Mapping[str, Any],
+    topology: Topology,
+    parse: FilterParse | None,
+    block_tokens: int,
+    out: Output,
+) -> list[str]:
+    shown = [out.shorten(plain(name), max(20, out.width // 2)) for name in names]
+    title = shown[0] if len(shown) == 1 else f"{shown[0]} and {len(shown) - 1} more, joined"
+    load_filter = "no filter" if parse is None else f"filter {parse.filter.short()}"
+    return [
+        title,
+        f"{figures['requests']:,} requests",
+        f"{figures['blocks']:,} blocks of {block_tokens:,} tokens",
+        load_filter,
+        plain(topology.name),
+    ]
+
+
+def _facts(facts: Sequence[str], out: Output) -> Iterator[str]:
+    """Facts with gaps between them, in as many lines as it takes."""
+    line = ""
+    for fact in facts:
+        longer = f"{line}   {fact}" if line else fact
+        if line and cell_width(longer) > out.width:
+            yield line
+            longer = "  " + fact
+        line = longer
+    yield line
+
+
+def _outcome_lines(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
+    blocks = figures["blocks"]
+    counts = {name: count for name, count in figures["outcomes"].items() if count}
+    most = max(counts.values(), default=1)
+    rows = [["", "outcome", "blocks", "of all", "", ""]]
+    for name, count in counts.items():
+        bar = "#" * max(1, round(BAR * count / most))
+        rows.append(
+            [
+                out.style(out.symbol(name), name),
+                name,
+                f"{count:,}",
+                _percent(count, blocks),
+                out.style(bar, name) if name != "filtered" else bar,
+                _details(name, figures),
+            ]
+        )
+    lines = columns(rows, "<<>>", gap=1)
+    if max(map(cell_width, lines)) <= out.width:
+        yield from lines
+        return
+    lines = columns([row[:5] for row in rows], "<<>>", gap=1)
+    if max(map(cell_width, lines)) > out.width:
+        lines = columns([row[:4] for row in rows], "<<>>", gap=1)
+    for row, line in zip(rows, lines, strict=True):
+        yield line
+        if row[5]:
+            yield from wrapped(row[5], out, indent=6)
+
+
+def _details(name: str, figures: Mapping[str, Any]) -> str:
+    """Where the blocks of an outcome came from, or are."""
+    parts = {
+        "promoted": _parts(figures["served_by_tier"], leave_out=PRIMARY_NAME),
+        "filtered": _parts(figures["filtered_by_tier"], "in "),
+        "denied": _parts(figures["denied_by_tier"], "hit in "),
+        "absent": _parts(figures["absent_by_reason"]),
+        "unreached": _unreached(figures),
+    }
+    return parts.get(name, "")
+
+
+def _parts(counts: Mapping[str, int], word: str = "", *, leave_out: str | None = None) -> str:
+    return "   ".join(f"{word}{plain(name)} {count:,}" for name, count in counts.items() if count and name != leave_out)
+
+
+def _unreached(figures: Mapping[str, Any]) -> str:
+    held = figures["unreached_held_by_tier"]
+    nowhere = figures["outcomes"]["unreached"] - sum(held.values())
+    found = [f"held by {plain(name)} {count:,}" for name, count in held.items() if count]
+    if nowhere:
+        found.append(f"not stored {nowhere:,}")
+    return f"{_BEHIND}: {'   '.join(found)}"
+
+
+def _tier_lines(figures: Mapping[str, Any], topology: Topology, out: Output) -> Iterator[str]:
+    """One row a tier. What does not fit goes: first what it declares, then what says least here."""
+    heads = ["tier", "medium", "locality", "asked", "hits", "of asked", "of all", "skipped", "promoted", "resident"]
+    rows = [_tier_row(figures, PRIMARY_NAME, "primary", "", topology.primary.capacity, out)]
+    for tier in topology.tiers:
+        rows.append(
+            _tier_row(figures, tier.name, _word(tier.medium, out), _word(tier.locality, out), tier.capacity, out)
+        )
+    if figures["bytes"] is not None:
+        heads += ["read", "written"]
+        rows[0] += ["", ""]
+        for row, tier in zip(rows[1:], topology.tiers, strict=True):
+            moved = figures["bytes"][tier.name]
+            row += [format_size(moved["read"]), format_size(moved["written"])]
+    table = [heads, *rows]
+    shown = list(range(len(heads)))
+    skipped = any(figures["skipped_by_tier"].values())
+    for column in (None, 1, 2, 8, 4, 9, 5, 7) if skipped else (None, 1, 2, 7, 8, 4, 9, 5):
+        if column is not None:
+            shown.remove(column)
+        lines = columns(
+            [[row[at] for at in shown] for row in table], "<" + "".join(">" if at > 2 else "<" for at in shown[1:])
+        )
+        if max(map(cell_width, lines)) <= out.width:
+            break
+    yield from lines
+
+
+def _tier_row(
+    figures: Mapping[str, Any], name: str, medium: str, locality: str, capacity: int | None, out: Output
+) -> list[str]:
+    primary = medium == "primary"
+    blocks = figures["blocks"]
+    asked = figures["lookups"] if primary else figures["asked_by_tier"][name]
+    hits = figures["primary_hits"] if primary else figures["hits_by_tier"][name]
+    resident = figures["resident"]["primary" if primary else name]
+    return [
+        out.shorten(plain(name), NAME_WIDTH),
+        medium,
+        locality,
+        f"{asked:,}",
+        f"{hits:,}",
+        _percent(hits, asked),
+        _percent(figures["served_by_tier"][name], blocks),
+        "" if primary else f"{figures['skipped_by_tier'][name]:,}",
+        "" if primary else f"{figures['promoted_by_tier'][name]:,}",
+        f"{resident:,}" + ("" if capacity is None else f"/{capacity:,}"),
+    ]
+
+
+def _remarks(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
+    """What stands out, and what was not computed."""
+    lost = figures["lost_to_filter"]
+    if lost:
+        yield from wrapped(
+            f"lost to the filter: {lost:,} blocks (an upper bound: admitting them changes evictions)", out, indent=2
+        )
+    if figures["stores_refused"]:
+        yield from wrapped(
+            f"stores refused: {figures['stores_refused']:,}, the primary had no slots to give", out, indent=2
+        )
+    if figures["promotions_failed"]:
+        yield from wrapped(
+            f"promotions failed: {figures['promotions_failed']:,} ({_parts(figures['failed_by_tier'])})", out, indent=2
+        )
+    if figures["gave_up"]:
+        yield from wrapped(
+            f"requests that gave up waiting: {figures['gave_up']:,}; vLLM would wait for ever", out, indent=2
+        )
+    if figures["evicted_unread"]:
+        yield from wrapped(f"promoted and evicted unread: {figures['evicted_unread']:,} blocks", out, indent=2)
+    if figures["bytes"] is None:
+        yield from wrapped("bytes: not known (give block.bytes_per_token)", out, indent=2)
+
+
+def _word(declared: Medium | Locality | None, out: Output) -> str:
+    return out.symbol("none") if declared is None else declared.value.lower()
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""

@@ -1,0 +1,146 @@
+"""A trace through the replay loop: sources in, figures out. Ties readers, filters, manager and outcomes together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+from kvtier_cli.errors import InputError
+from kvtier_cli.replay.figures import figures
+from kvtier_cli.replay.loop import ReplayLoop, Served
+from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums
+from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, TierFilter, parse_tier_filter
+from kvtier_cli.tiering.manager import TieringManager
+from kvtier_cli.tiering.observer import Observer, ObserverGroup
+from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.traces.detect import read_trace
+from kvtier_cli.traces.model import Request
+from kvtier_cli.traces.mooncake import BLOCK_TOKENS
+from kvtier_cli.traces.order import in_arrival_order
+from kvtier_cli.traces.source import TraceSource
+
+FILTER_KEY = "kv_load_tiers"
+
+
+class TraceRun:
+    """One run of a manager over one trace, or over several one after another.
+
+    `load_filter` applies to every request; None leaves each its own. `on_bytes` hears of progress. With `timed` it
+    adds up in `read_seconds` what reading took.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[TraceSource],
+        topology: Topology,
+        load_filter: TierFilter | None = None,
+        *,
+        skip_bad: bool = False,
+        on_bytes: Callable[[int], object] | None = None,
+        events: bool = False,
+        timed: bool = False,
+    ) -> None:
+        self.topology = topology
+        self._sources = sources
+        self._load_filter = load_filter
+        self._skip_bad = skip_bad
+        self._on_bytes = on_bytes
+        self._timed = timed
+        self.read_seconds = 0.0
+        self.history = BlockHistory()
+        self.manager = TieringManager(topology, observer=self.history, events=events)
+        self.sums = OutcomeSums(self.manager, self.history)
+        self.loop = ReplayLoop(self.manager, topology.replay, topology.block.tokens or BLOCK_TOKENS, self.sums)
+        self.request: Request | None = None
+        """The request that is being replayed, as its trace has it."""
+        self.warnings: list[str] = []
+        """What the reader of a result should know about the traces; whole once they are read."""
+        self._parses: dict[bytes | None, FilterParse] = {None: FilterParse(MISSING, ALL)}
+        self._warned: Counter[str] = Counter()
+
+    def listen(self, *observers: Observer) -> None:
+        """Let `observers` hear of the manager's decisions from now on, besides the run's own history."""
+        self.manager.observe(ObserverGroup([self.history, *observers]))
+
+    def filter_of(self, request: Request) -> TierFilter:
+        """The filter that holds for a request: the run's, else its own, read as vLLM reads it."""
+        if self._load_filter is not None:
+            return self._load_filter
+        parse = self._parses.get(request.params) or self._parse(request.params)
+        if parse.warnings or parse.fails_open:
+            self._warned["warnings"] += len(parse.warnings)
+            self._warned["fails_open"] += parse.fails_open
+        return parse.filter
+
+    def _parse(self, params: bytes | None) -> FilterParse:
+        from kvtier_cli.tiering.json_text import decode_json
+
+        value = decode_json((params or b"null").decode(), "kv_transfer_params")
+        given = value.get(FILTER_KEY, MISSING) if isinstance(value, dict) else MISSING
+        parse = self._parses[params] = parse_tier_filter(given)
+        return parse
+
+    def requests(self) -> Iterator[Request]:
+        """The requests of all sources in arrival order, each source's for itself; `block_tokens` is settled with the
+        first."""
+        loop = self.loop
+        given = self.topology.block.tokens or BLOCK_TOKENS
+        for position, source in enumerate(self._sources):
+            reader = read_trace(source, block_tokens=given, skip_bad=self._skip_bad, on_bytes=self._on_bytes)
+            ordered, fall = in_arrival_order(reader)
+            first = True
+            for request in self._timed_reading(ordered) if self._timed else ordered:
+                if first:
+                    first = False
+                    if position and reader.block_tokens != loop.block_tokens:
+                        raise InputError(
+                            f"blocks of {reader.block_tokens:,} tokens cannot join blocks of {loop.block_tokens:,}",
+                            file=source.name,
+                        )
+                    loop.block_tokens = reader.block_tokens
+                self.request = request
+                yield request
+            if fall is not None:
+                self.warnings.append(
+                    f"{source.name}: its timestamps are out of order from line {fall:,} on; the requests were sorted"
+                )
+            self.warnings += [f"{source.name}: {warning}" for warning in reader.warnings]
+
+    def _timed_reading(self, requests: Iterable[Request]) -> Iterator[Request]:
+        stream = iter(requests)
+        while True:
+            started = perf_counter()
+            request = next(stream, None)
+            self.read_seconds += perf_counter() - started
+            if request is None:
+                return
+            yield request
+
+    def steps(self) -> Iterator[Served]:
+        """Replay; each request is over when its result comes out."""
+        yield from self.loop.run(self.requests(), self.filter_of)
+        if self._warned["warnings"]:
+            self.warnings.append(f"vLLM would log {self._warned['warnings']:,} warnings about the requests' filters")
+        if self._warned["fails_open"]:
+            self.warnings.append(f"the filters of {self._warned['fails_open']:,} requests fail open: they admit all")
+
+    def arrival_seconds(self) -> float | None:
+        """When the request under replay arrived, by its trace, in seconds."""
+        timestamp = None if self.request is None else self.request.timestamp
+        return None if timestamp is None else timestamp / 1000
+
+    def run(self) -> dict[str, Any]:
+        """Replay to the end and return the figures."""
+        for _ in self.steps():
+            pass
+        return self.figures()
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of what was replayed so far."""
+        return figures(self.loop, self.sums, self.topology)
+
+    def own_filters(self) -> list[tuple[TierFilter, FilterParse]]:
+        """The distinct filters that requests carried themselves, in order of first sight."""
+        return [(parse.filter, parse) for params, parse in self._parses.items() if params is not None]
