@@ -8,12 +8,12 @@ does with a job is `secondary.py`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from itertools import islice, takewhile
 from typing import NamedTuple
 
 from kvtier_cli.errors import ManagerError
 from kvtier_cli.tiering.counters import Counters
 from kvtier_cli.tiering.filters import ALL, TierFilter
+from kvtier_cli.tiering.lookup import Lookup, PrefixAnswer
 from kvtier_cli.tiering.model import (
     BlockKey,
     LoadSource,
@@ -21,7 +21,6 @@ from kvtier_cli.tiering.model import (
     OffloadingEvent,
     OffloadPolicy,
     RequestContext,
-    Verdict,
     load_source,
 )
 from kvtier_cli.tiering.observer import Hooks, Observer
@@ -31,22 +30,12 @@ from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
 from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from kvtier_cli.tiering.transfers import Transfers
 
-_HIT, _PENDING, _RETRY, _MISS = LookupResult.HIT, LookupResult.HIT_PENDING, LookupResult.RETRY, LookupResult.MISS
-
 
 class PreparedStore(NamedTuple):
     """What a store may write: `keys` (the offered blocks that were absent), and what was `evicted` for it."""
 
     keys: list[BlockKey]
     evicted: list[BlockKey]
-
-
-class PrefixAnswer(NamedTuple):
-    """What one look at a prefix found: the number of leading blocks that did not miss, and whether any of them
-    answered HIT_PENDING or RETRY, which voids the whole answer (look again after a step)."""
-
-    length: int
-    pending: bool
 
 
 class TieringManager:
@@ -80,8 +69,8 @@ class TieringManager:
         self._last_filter: TierFilter | None = None
         self._last_scan: list[tuple[int, SecondaryTierManager, bool]] = []
         self._loads: dict[Hashable, list[list[BlockKey]]] = {}
+        self._lookup = Lookup(self.primary, self.tiers, self.transfers, self.counters, self._hooks)
         self._polled = False
-        self.holds_promotions = False
         self._collects_events = events
         self.observe(observer)
 
@@ -92,7 +81,9 @@ class TieringManager:
         for tier in self.tiers:
             tier.tell_evicted = hooks.evicted
         # Who hears of single lookups, or of each eviction's event, gets promotions one by one.
-        self._promotes_runs = hooks.lookup is None and not self._collects_events and self.primary.policy.evicts_in_order
+        self._lookup.promotes_runs = (
+            hooks.lookup is None and not self._collects_events and self.primary.policy.evicts_in_order
+        )
 
     # Requests
 
@@ -168,139 +159,13 @@ class TieringManager:
         request = self._unfinished(req_id)
         self._poll_once()
         self.counters.lookups += 1
-        return self._lookup(request, key)
+        return self._lookup.block(request, key)
 
     def lookup_prefix(self, req_id: Hashable, keys: Sequence[BlockKey]) -> PrefixAnswer:
         """Look blocks up in order until the first MISS, as `lookup` would one by one."""
         request = self._unfinished(req_id)
         self._poll_once()
-        request.denied.clear()
-        length = 0
-        pending = False
-        if self._hooks.lookup is None:
-            primary = self.primary
-            head = list(takewhile(primary.resident.__contains__, keys))
-            length = len(head)
-            waiting = list(map(primary.busy.get, head)).count(PENDING) if primary.pending else 0
-            pending = waiting > 0
-            self.counters.primary_hits += length - waiting
-        total = len(keys)
-        while length < total:
-            promoted = self._promote_run(request, keys, length) if self._promotes_runs else 0
-            if promoted:
-                length += promoted
-                pending = True
-                continue
-            result = self._lookup(request, keys[length])
-            if result is _MISS:
-                self.counters.lookups += length + 1
-                return PrefixAnswer(length, pending)
-            if result is not _HIT:
-                pending = True
-            length += 1
-        self.counters.lookups += length
-        return PrefixAnswer(length, pending)
-
-    def _promote_run(self, request: RequestState, keys: Sequence[BlockKey], start: int) -> int:
-        """Promote the blocks from `start` on that the first admitted tier holds, in one go; how many were promoted.
-
-        The same decisions as block by block, for those blocks for which that is sure: none resident, none twice, a
-        slot for each, and a policy whose victims do not depend on the insertions between them.
-        """
-        resident = self.primary.resident
-        if keys[start] in resident or self.holds_promotions:
-            return 0
-        first = next((index for index, _, admitted in request.scan if admitted), None)
-        if first is None:
-            return 0
-        run = self.tiers[first].lookup_run(islice(keys, start, None), request.context)
-        if not resident.keys().isdisjoint(run):
-            run = list(takewhile(lambda key: key not in resident, run))
-        room = self.primary.free + self.primary.evictable
-        if not run or len(run) > room or len(set(run)) < len(run):
-            return 0
-        for index in range(first):
-            self.counters.skipped[index] += len(run)
-        self.counters.asked[first] += len(run)
-        self.counters.hits[first] += len(run)
-        self._promote(request, run, first)
-        return len(run)
-
-    def _lookup(self, request: RequestState, key: BlockKey) -> LookupResult:
-        busy = self.primary.busy
-        if key in self.primary.resident:
-            result = _PENDING if busy.get(key) == PENDING else _HIT
-            self.counters.primary_hits += result is _HIT
-        elif self.holds_promotions and self.tiers:
-            result = _MISS
-        else:
-            return self._ask_tiers(request, key)
-        if self._hooks.lookup is not None:
-            verdicts = (Verdict.NOT_REACHED,) * len(self.tiers)
-            self._hooks.lookup(request.context.req_id, key, result, verdicts, promotion=None, denied=None, evicted=())
-        return result
-
-    def _ask_tiers(self, request: RequestState, key: BlockKey) -> LookupResult:
-        counters, context, hear = self.counters, request.context, self._hooks.lookup
-        verdicts = None if hear is None else [Verdict.NOT_REACHED] * len(self.tiers)
-        result = _MISS
-        hit: int | None = None
-        for index, tier, admitted in request.scan:
-            if not admitted:
-                counters.skipped[index] += 1
-                if verdicts is not None:
-                    verdicts[index] = Verdict.SKIPPED
-                continue
-            counters.asked[index] += 1
-            answer = tier.lookup(key, context)
-            if verdicts is not None:
-                verdicts[index] = Verdict[answer.name]
-            if answer is _HIT:
-                counters.hits[index] += 1
-                hit = index
-                break
-            if answer is _RETRY:
-                result = _RETRY
-        evicted: list[BlockKey] | None = None
-        if hit is not None:
-            evicted = self._promote(request, (key,), hit)
-            result = _MISS if evicted is None else _PENDING
-        if hear is not None and verdicts is not None:
-            name = None if hit is None else self.tiers[hit].name
-            started = result is _PENDING
-            hear(
-                context.req_id,
-                key,
-                result,
-                verdicts,
-                promotion=name if started else None,
-                denied=None if started else name,
-                evicted=evicted or (),
-            )
-        return result
-
-    def _promote(self, request: RequestState, keys: Sequence[BlockKey], tier: int) -> list[BlockKey] | None:
-        """Take slots for absent blocks and queue their promotion; None where there are not enough to be had."""
-        self.primary.policy.access(request, dict.fromkeys(keys), ())
-        evicted = self.primary.allocate(request, keys, {})
-        if evicted is None:
-            self.counters.denied += len(keys)
-            request.denied.update(dict.fromkeys(keys, tier))
-            return None
-        if evicted:
-            self.counters.evicted_by_promotions += len(evicted)
-            self._tell_evicted(request, evicted)
-        self.counters.promoted[tier] += len(keys)
-        request.promoted.update(dict.fromkeys(keys, tier))
-        self.transfers.queue_promotions(tier, request.context.req_id, keys)
-        if self._hooks.promoted is not None:
-            self._hooks.promoted(request.context.req_id, self.tiers[tier].name, keys)
-        return evicted
-
-    def _tell_evicted(self, request: RequestState, keys: Sequence[BlockKey]) -> None:
-        self.transfers.add_event(keys, removed=True)
-        if self._hooks.evicted is not None:
-            self._hooks.evicted(request.context.req_id, PRIMARY_NAME, keys)
+        return self._lookup.prefix(request, keys)
 
     def load_source(self, req_id: Hashable, key: BlockKey) -> LoadSource:
         """The label of a block that this request loads: by the tier that it promoted it from, else `host`."""
@@ -378,7 +243,9 @@ class TieringManager:
             return None
         if evicted:
             self.counters.evicted_by_stores += len(evicted)
-            self._tell_evicted(request, evicted)
+            self.transfers.add_event(evicted, removed=True)
+            if self._hooks.evicted is not None:
+                self._hooks.evicted(req_id, PRIMARY_NAME, evicted)
         request.storing.append(absent)
         self.counters.blocks_stored += len(absent)
         if self._hooks.stored is not None:
@@ -409,7 +276,8 @@ class TieringManager:
                 primary.make_ready(keys)
         elif keys:
             primary.give_back(keys)
-        self._finalise_if_over(request)
+        if request.finished:
+            self._finalise_if_over(request)
 
     def touch(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
         """Blocks are in use: make them recent everywhere, the last first. A touch is no access."""
@@ -453,14 +321,19 @@ class TieringManager:
             request.forget_accesses()
             request.forget_transfers()
             self._finalise_if_over(request)
-        self.holds_promotions = True
+        self._lookup.holds_promotions = True
         self._polled = False
         if self._hooks.reset is not None:
             self._hooks.reset()
 
     def on_reset_flushed(self) -> None:
         """The GPU side has seen the reset: promotions may start again."""
-        self.holds_promotions = False
+        self._lookup.holds_promotions = False
+
+    @property
+    def holds_promotions(self) -> bool:
+        """Whether a reset holds promotions until `on_reset_flushed`."""
+        return self._lookup.holds_promotions
 
     def has_pending_work(self) -> bool:
         """Whether another step would do something: a job, a parked cascade, a tier at work. A promotion that is only

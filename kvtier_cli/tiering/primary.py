@@ -60,7 +60,8 @@ class Primary:
                 return None
             evicted = self.policy.evict(missing, busy, protected)
         self.policy.insert(request, keys)
-        busy.update(dict.fromkeys(keys, PENDING))
+        for key in keys:
+            busy[key] = PENDING
         self.pending += len(keys)
         return evicted
 
@@ -72,7 +73,9 @@ class Primary:
 
     def make_ready_pinned(self, keys: Collection[BlockKey]) -> None:
         """Pending writes have succeeded, and something reads the blocks at once: one pin each."""
-        self.busy.update(dict.fromkeys(keys, 1))
+        busy = self.busy
+        for key in keys:
+            busy[key] = 1
         self.pending -= len(keys)
 
     def give_back(self, keys: Collection[BlockKey]) -> None:

@@ -14,21 +14,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from kvtier_cli.tiering.model import BlockKey
 
 _SLACK = 4096
-_exhaust = deque[None](maxlen=0).extend
-"""Runs an iterator to its end, for what it does."""
 _NOTHING: Mapping[BlockKey, object] = {}
 
 
 class Segment:
     """Blocks that became recent at one moment. `keys` has the least recent last, where it is cheap to drop."""
 
-    __slots__ = ("is_open", "keys", "moment")
+    __slots__ = ("keys", "moment")
+
+    is_open = False
+    """Whether blocks may still come in; an open segment keeps its place even when it is empty."""
 
     def __init__(self, moment: int, keys: list[BlockKey]) -> None:
         self.moment = moment
         self.keys = keys
-        self.is_open = False
-        """Whether blocks may still come in; an open segment keeps its place even when it is empty."""
 
     def settle(self) -> None:
         """Bring what has come into an open segment into `keys`."""
@@ -71,8 +70,11 @@ class Recency:
 
     def append(self, keys: Sequence[BlockKey]) -> None:
         """Make blocks, new or not, the most recent, in order, at one new moment. No repeats."""
-        segment = Segment(self.tick(), list(keys[::-1]))
-        self.segments.update(dict.fromkeys(keys, segment))
+        self._clock += 1
+        segment = Segment(self._clock, list(keys[::-1]))
+        segments = self.segments
+        for key in keys:  # faster than update(dict.fromkeys(…)), which hashes twice
+            segments[key] = segment
         self._order.append(segment)
         self._written += len(keys)
         self._oldest = None
@@ -81,7 +83,9 @@ class Recency:
 
     def discard(self, keys: Collection[BlockKey]) -> None:
         """Take blocks out; all are in."""
-        _exhaust(map(self.segments.__delitem__, keys))
+        segments = self.segments
+        for key in keys:
+            del segments[key]
         if keys is self._oldest:
             # What `oldest` walked over to find them need not be walked over again.
             for segment, length in self._consumed:

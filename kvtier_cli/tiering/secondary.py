@@ -115,6 +115,7 @@ class SecondaryTier(SecondaryTierManager):
         self._index = self.store.index
         self._count = 0
         self._running: list[tuple[int, TransferJob]] = []
+        self._last_due = 0  # no running job is due later
         self._lookups: dict[BlockKey, int] = {}
         self._asking: dict[BlockKey, set[Hashable]] = {}
         self._asked_by: dict[Hashable, set[BlockKey]] = {}
@@ -153,10 +154,14 @@ class SecondaryTier(SecondaryTierManager):
                 self._lookups.pop(key, None)
 
     def submit_store(self, job: TransferJob) -> None:
-        self._running.append((self._count + self.spec.store_latency, job))
+        self._submit(self._count + self.spec.store_latency, job)
 
     def submit_load(self, job: TransferJob) -> None:
-        self._running.append((self._count + self.spec.load_latency, job))
+        self._submit(self._count + self.spec.load_latency, job)
+
+    def _submit(self, due: int, job: TransferJob) -> None:
+        self._running.append((due, job))
+        self._last_due = max(self._last_due, due)
 
     def on_schedule_end(self) -> None:
         self._count += 1
@@ -165,14 +170,16 @@ class SecondaryTier(SecondaryTierManager):
         running, count = self._running, self._count
         if not running:
             return _NONE
+        if self._last_due <= count:
+            self._running = []
+            return [self._finish(job) for _, job in running]
         due = [job for when, job in running if when <= count]
-        if not due:
-            return _NONE
-        self._running = [] if len(due) == len(running) else [entry for entry in running if entry[0] > count]
-        return map(self._finish, due)
+        self._running = [entry for entry in running if entry[0] > count]
+        return [self._finish(job) for job in due]
 
     def drain_jobs(self) -> None:
         self._running = [(self._count, job) for _, job in self._running]
+        self._last_due = self._count
 
     def _finish(self, job: TransferJob) -> JobResult:
         failed = self._unlucky(job) if self._has_faults else _NO_BLOCKS
@@ -220,6 +227,7 @@ class SecondaryTier(SecondaryTierManager):
         """Let a running job wait for `steps` more ends of steps, whatever its latency."""
         when = self._count + steps
         self._running = [(when if job.job_id == job_id else due, job) for due, job in self._running]
+        self._last_due = max(self._last_due, when)
 
     def _put(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey], *, repeats: bool) -> Sequence[BlockKey]:
         """Store blocks and return what they evicted; `repeats` says whether one may stand in `keys` twice (only what

@@ -49,7 +49,6 @@ class Transfers:
     ) -> None:
         self._primary = primary
         self._tiers = tiers
-        self._tier_index = {tier.name: index for index, tier in enumerate(tiers)}
         self._requests = requests
         self._counters = counters
         self._hooks = hooks
@@ -74,7 +73,7 @@ class Transfers:
         queued, self._queued = self._queued, {}
         for tier, by_request in queued.items():
             for req_id, keys in by_request.items():
-                self._submit(tier, JobKind.PROMOTION, req_id, keys)
+                self._tiers[tier].submit_load(self._new_job(tier, JobKind.PROMOTION, req_id, keys))
 
     # Cascades
 
@@ -82,7 +81,9 @@ class Transfers:
         """Copy pinned blocks to `tiers`, a job each; when the last of them ends, each block loses one pin."""
         cascade = _Cascade(keys, len(tiers))
         for tier in tiers:
-            self._cascades[self._submit(tier, JobKind.CASCADE, req_id, keys)] = cascade
+            job = self._new_job(tier, JobKind.CASCADE, req_id, keys)
+            self._cascades[job.job_id] = cascade
+            self._tiers[tier].submit_store(job)
 
     def retry_parked(self, request: RequestState) -> None:
         """Cascade those parked blocks of a request that are ready by now; drop those that left the primary."""
@@ -99,18 +100,13 @@ class Transfers:
             else:
                 del request.parked[tier]
 
-    def _submit(self, tier: int, kind: JobKind, req_id: Hashable, keys: Sequence[BlockKey]) -> int:
+    def _new_job(self, tier: int, kind: JobKind, req_id: Hashable, keys: Sequence[BlockKey]) -> TransferJob:
         job_id = self._next_job
-        self._next_job += 1
-        manager = self._tiers[tier]
-        job = self.jobs[job_id] = TransferJob(job_id, kind, manager.name, req_id, keys)
-        if kind is JobKind.PROMOTION:
-            manager.submit_load(job)
-        else:
-            manager.submit_store(job)
+        self._next_job = job_id + 1
+        job = self.jobs[job_id] = TransferJob(job_id, kind, self._tiers[tier].name, req_id, keys)
         if self._hooks.job_submitted is not None:
             self._hooks.job_submitted(job)
-        return job_id
+        return job
 
     # Ends of jobs
 
@@ -118,21 +114,21 @@ class Transfers:
         """Take each tier's finished jobs, tiers in topology order, a tier's in the order of submission."""
         if not self.jobs:
             return
-        for tier in self._tiers:
+        hear = self._hooks.job_finished
+        for index, tier in enumerate(self._tiers):
             for result in tier.get_finished_jobs():
                 job = self.jobs.pop(result.job.job_id)
-                if job.kind is JobKind.PROMOTION:
-                    self._end_promotion(result)
+                if job.kind is JobKind.CASCADE:
+                    self._end_cascade(index, result)
                 else:
-                    self._end_cascade(tier, result)
-                if self._hooks.job_finished is not None:
-                    self._hooks.job_finished(result)
+                    self._end_promotion(index, result)
+                if hear is not None:
+                    hear(result)
 
-    def _end_promotion(self, result: JobResult) -> None:
+    def _end_promotion(self, tier: int, result: JobResult) -> None:
         job, failed = result.job, result.failed
         loaded = job.keys
         request = self._requests.get(job.req_id)
-        tier = self._tier_index[job.tier]
         if failed:
             loaded = [key for key in job.keys if key not in failed]
             lost = [key for key in job.keys if key in failed]
@@ -150,16 +146,17 @@ class Transfers:
         if self._collects_events:
             self.add_event(loaded, removed=False)
 
-    def _end_cascade(self, tier: SecondaryTierManager, result: JobResult) -> None:
+    def _end_cascade(self, tier: int, result: JobResult) -> None:
         job = result.job
         cascade = self._cascades.pop(job.job_id)
-        self._counters.written[self._tier_index[job.tier]] += len(job.keys) - len(result.failed)
+        self._counters.written[tier] += len(job.keys) - len(result.failed)
         cascade.running -= 1
         if not cascade.running:
             self._primary.unpin(cascade.keys)
-        if self._collects_events and tier.medium is not None and result.success:
-            event = OffloadingEvent(tier.medium, tier.locality, False, job.keys)
-            self._tier_events[self._tier_index[job.tier]].append(event)
+        if self._collects_events and result.success:
+            medium, locality = self._tiers[tier].medium, self._tiers[tier].locality
+            if medium is not None:
+                self._tier_events[tier].append(OffloadingEvent(medium, locality, False, job.keys))
 
     def drain(self) -> None:
         """Bring every running job to its end and take its effects; then forget what was only queued."""

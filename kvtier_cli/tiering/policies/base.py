@@ -92,7 +92,7 @@ class EvictionPolicy(Protocol):
     resident: dict[BlockKey, Any]
 
     def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
-        """`request` accesses `keys`, in this order; `ready` are those of them that are ready now, the others are
+        """`request` accesses `keys`, in this order (the dict is given away); `ready` are those of them that are ready now, the others are
         absent. Called before the eviction and the insertion that the same call may bring."""
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:

@@ -23,7 +23,7 @@ class _Bucket(Segment):
     that came in first.
     """
 
-    __slots__ = ("_added", "_positions")
+    __slots__ = ("_added", "_positions", "is_open")
 
     def __init__(self, moment: int) -> None:
         super().__init__(moment, [])
@@ -86,8 +86,12 @@ class LruPolicy:
             moving = [key for key in ready if key not in accessed and resident[key].moment < moment and key in positions]
             if moving:
                 bucket.add(moving, [positions[key] for key in moving])
-                resident.update(dict.fromkeys(moving, bucket))
-        accessed.update(keys)
+                for key in moving:
+                    resident[key] = bucket
+        if accessed:
+            accessed.update(keys)
+        else:
+            request.accessed = keys
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         bucket = request.rank or self._bucket(request)
@@ -102,7 +106,9 @@ class LruPolicy:
                 else:
                     self._recency.append((key,))
         else:
-            self.resident.update(dict.fromkeys(keys, bucket))
+            resident = self.resident
+            for key in keys:
+                resident[key] = bucket
 
     def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         victims = self._recency.oldest(count, busy, protected)

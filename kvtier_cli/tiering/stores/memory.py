@@ -32,7 +32,7 @@ class MemoryStore:
         self._recency.discard(deletes)
         self._recency.append(puts if recent is None else recent)
 
-    def read(self, keys: Sequence[BlockKey]) -> Mapping[BlockKey, str]:  # noqa: ARG002 - nothing to read
+    def read(self, keys: Sequence[BlockKey]) -> Mapping[BlockKey, str]:
         return _NO_DAMAGE
 
     def refresh(self, keys: Sequence[BlockKey]) -> None:
