@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from kvtier_cli.errors import KvtierError
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "replay": ("kvtier_cli.commands.replay", "Replay traces or fixtures: what is served, from where, why not."),
+    "demo": ("kvtier_cli.commands.demo", "A two-minute tour on a shipped trace, and what to try next."),
     "filter": ("kvtier_cli.commands.filter", "What vLLM makes of a filter, and which tiers it admits."),
+    "lookup": ("kvtier_cli.commands.lookup", "Which blocks are served, from which tier, and why the others are not."),
+    "replay": ("kvtier_cli.commands.replay", "Replay traces or fixtures: what is served, from where, why not."),
     "topology": ("kvtier_cli.commands.topology", "The tiers in force: show them, check a topology file."),
 }
 """Command → (its module, the line in `kvtier --help`), in the order of the help."""

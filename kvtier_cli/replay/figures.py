@@ -22,6 +22,8 @@ def figures(loop: ReplayLoop, sums: OutcomeSums, topology: Topology) -> dict[str
     def by_tier(counts: Iterable[int]) -> dict[str, int]:
         return dict(zip(names, counts, strict=True))
 
+    promoted = loop.loaded_promoted
+    outcomes = dict(sums.counts, promoted=sum(promoted), primary=counters.blocks_loaded - sum(promoted))
     resident = {"primary": len(manager.primary.resident)}
     resident.update({tier.name: tier.size() for tier in manager.tiers})
     return {
@@ -48,8 +50,8 @@ def figures(loop: ReplayLoop, sums: OutcomeSums, topology: Topology) -> dict[str
         "skipped_by_tier": by_tier(counters.skipped),
         "evicted_unread": sums.history.evicted_unread,
         "resident": resident,
-        "outcomes": dict(sums.counts),
-        "served_by_tier": {PRIMARY_NAME: sums.counts["primary"], **by_tier(sums.promoted)},
+        "outcomes": outcomes,
+        "served_by_tier": {PRIMARY_NAME: outcomes["primary"], **by_tier(promoted)},
         "filtered_by_tier": by_tier(sums.filtered),
         "denied_by_tier": by_tier(sums.denied),
         "absent_by_reason": dict(sums.absent),
@@ -57,7 +59,7 @@ def figures(loop: ReplayLoop, sums: OutcomeSums, topology: Topology) -> dict[str
         "requests_served_whole": sums.served_whole,
         "lost_to_filter": sums.lost_to_filter,
         "bytes": _bytes(loop, topology, names),
-        "rates": _rates(loop, sums, names),
+        "rates": _rates(loop, outcomes["primary"], names),
     }
 
 
@@ -73,19 +75,19 @@ def _bytes(loop: ReplayLoop, topology: Topology, names: list[str]) -> dict[str, 
     }
 
 
-def _rates(loop: ReplayLoop, sums: OutcomeSums, names: list[str]) -> dict[str, dict[str, Any]]:
+def _rates(loop: ReplayLoop, primary: int, names: list[str]) -> dict[str, dict[str, Any]]:
     """Shares with the words of their formula; None where nothing was there to take a share of."""
     counters = loop.manager.counters
     rates = {
         "served_of_all": _rate(counters.blocks_loaded, loop.blocks, "blocks_loaded / blocks"),
-        f"{PRIMARY_NAME}_of_all": _rate(sums.counts["primary"], loop.blocks, "outcomes.primary / blocks"),
+        f"{PRIMARY_NAME}_of_all": _rate(primary, loop.blocks, "outcomes.primary / blocks"),
     }
     rates[f"{PRIMARY_NAME}_of_asked"] = _rate(counters.primary_hits, counters.lookups, "primary_hits / lookups")
     for index, name in enumerate(names):
         rates[f"{name}_of_asked"] = _rate(
             counters.hits[index], counters.asked[index], f"hits_by_tier.{name} / asked_by_tier.{name}"
         )
-        rates[f"{name}_of_all"] = _rate(sums.promoted[index], loop.blocks, f"served_by_tier.{name} / blocks")
+        rates[f"{name}_of_all"] = _rate(loop.loaded_promoted[index], loop.blocks, f"served_by_tier.{name} / blocks")
     return rates
 
 

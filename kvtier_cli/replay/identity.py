@@ -6,7 +6,6 @@ ints, counted up in order of first sight; ids are labels for people, digests wha
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 Label = int | str
@@ -115,4 +114,6 @@ class BlockTable:
 
 
 def _chain_digest(parent: bytes, label: Label) -> bytes:
+    import hashlib  # only who publishes or stores blocks pays for it
+
     return hashlib.sha256(parent + b"/" + str(label).encode("utf-8", "surrogatepass")).digest()

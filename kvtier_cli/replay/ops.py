@@ -12,20 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from kvtier_cli.errors import ManagerError
-from kvtier_cli.replay.loop import ReplayLoop
+from kvtier_cli.replay.outcomes import BlockHistory
 from kvtier_cli.replay.preset import restore_state
 from kvtier_cli.replay.state import manager_state
+from kvtier_cli.replay.whole_requests import WholeRequests
 from kvtier_cli.tiering.filters import MISSING, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, JobResult, LookupResult, Verdict
-from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
 from kvtier_cli.tiering.topology import Topology
 
 Outcome = dict[str, Any]
-
-_BLOCK_TOKENS = 16
-"""Where the topology does not say: the positions of a request's blocks only have to rise."""
 
 
 class _Recorder(Observer):
@@ -42,8 +40,8 @@ class _Recorder(Observer):
 
     def on_lookup(
         self,
-        req_id: Hashable,  # noqa: ARG002 - one op looks up one block
-        key: BlockKey,  # noqa: ARG002
+        req_id: Hashable,
+        key: BlockKey,
         result: LookupResult,
         verdicts: Sequence[Verdict],
         *,
@@ -89,7 +87,9 @@ class OpRunner:
         # The replay loop counts its requests; in a fixture they have names.
         self._names: dict[Hashable, str] = {}
         self._recorder = _Recorder(self._names)
-        self.manager = TieringManager(topology, tiers, observer=self._recorder, events=True)
+        self._history = BlockHistory()
+        observer = ObserverGroup((self._recorder, self._history))
+        self.manager = TieringManager(topology, tiers, observer=observer, events=True)
         self._folder = folder
         self._stores: dict[str, list[list[BlockKey]]] = {}
         self._loads: dict[str, list[list[BlockKey]]] = {}
@@ -108,6 +108,7 @@ class OpRunner:
             "flushed": self._flushed,
             "preset": self._preset,
             "run": self._run,
+            "replay": self._replay,
         }
 
     def run(self, op: Mapping[str, Any]) -> Outcome:
@@ -231,13 +232,11 @@ class OpRunner:
         return {}
 
     @cached_property
-    def _loop(self) -> ReplayLoop:
-        topology = self.manager.topology
-        return ReplayLoop(self.manager, topology.replay, topology.block.tokens or _BLOCK_TOKENS)
+    def _whole(self) -> WholeRequests:
+        return WholeRequests(self.manager, self._history, self._names, self._folder)
 
     def _run(self, op: Mapping[str, Any]) -> Outcome:
-        loop = self._loop
-        self._names[loop.requests] = op["id"]
-        parse = parse_tier_filter(op.get("kv_load_tiers", MISSING))
-        loop.replay(op["blocks"], parse.filter)
-        return {}
+        return {"outcomes": self._whole.run(op["id"], op["blocks"], op.get("kv_load_tiers", MISSING))}
+
+    def _replay(self, op: Mapping[str, Any]) -> Outcome:
+        return {"figures": self._whole.replay(op["trace"], op.get("kv_load_tiers", MISSING))}

@@ -14,7 +14,7 @@ from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.observer import Observer
 from kvtier_cli.tiering.request import RequestState
-from kvtier_cli.tiering.topology import PRIMARY_NAME
+from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 
 
 class Outcome(Enum):
@@ -58,11 +58,12 @@ class Stop(NamedTuple):
 class BlockHistory(Observer):
     """Remembers the last loss of each block: by which request's doing it was evicted, or its store refused.
 
-    `unread`: blocks that were promoted and not loaded since. `evicted_unread` counts those of them that were evicted,
+    `evictions` says whether evictions are worth remembering: not where a tier keeps all that it ever got. `unread`: blocks that were promoted and not loaded since. `evicted_unread` counts those of them that were evicted,
     `last_unread` says by whom, the latest for each block.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, evictions: bool = True) -> None:
+        self._evictions = evictions
         self._evicted: dict[BlockKey, tuple[Hashable, str]] = {}
         self._refused: dict[BlockKey, Hashable] = {}
         self.unread: set[BlockKey] = set()
@@ -76,7 +77,10 @@ class BlockHistory(Observer):
             self.unread.difference_update(keys)
 
     def on_evicted(self, req_id: Hashable, tier: str, keys: Sequence[BlockKey]) -> None:
-        self._evicted.update(dict.fromkeys(keys, (req_id, tier)))
+        if self._evictions:
+            loss = (req_id, tier)
+            for key in keys:
+                self._evicted[key] = loss
         if self.unread and tier == PRIMARY_NAME and not self.unread.isdisjoint(keys):
             lost = self.unread.intersection(keys)
             self.evicted_unread += len(lost)
@@ -147,11 +151,19 @@ def lost_to_filter(request: RequestState, keys: Sequence[BlockKey], start: int) 
     return lost
 
 
-class OutcomeSums:
-    """Adds up the outcomes of all requests; a `PassWatcher` of the replay loop.
+def keeps_everything(topology: Topology) -> bool:
+    """Whether some tier keeps every block that was ever stored: no limit, no faults. No block is then absent because
+    it was evicted."""
+    return any(
+        tier.capacity is None and not (tier.fail_stores or tier.fail_rate or tier.offline) for tier in topology.tiers
+    )
 
-    `counts` by outcome; `promoted` by tier; `absent` by reason; `filtered` by the tier that holds the block; `denied` by
-    the tier that hit; `unreached_held` by the first tier that holds the block. `passes`: number of passes → requests.
+
+class OutcomeSums:
+    """Adds up, over all requests, the outcomes of the blocks that were not loaded; a `PassWatcher` of the replay loop.
+
+    `counts` by outcome (the loaded ones are the loop's to count); `absent` by reason; `filtered` by the tier that holds
+    the block; `denied` by the tier that hit; `unreached_held` by the first tier that holds the block.
     """
 
     def __init__(self, manager: TieringManager, history: BlockHistory) -> None:
@@ -159,7 +171,6 @@ class OutcomeSums:
         self.history = history
         tiers = len(manager.tiers)
         self.counts = dict.fromkeys((outcome.value for outcome in Outcome), 0)
-        self.promoted = [0] * tiers
         self.filtered = [0] * tiers
         self.denied = [0] * tiers
         self.absent = dict.fromkeys((reason.value for reason in AbsentReason), 0)
@@ -169,21 +180,20 @@ class OutcomeSums:
 
     def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
         manager, counts = self.manager, self.counts
-        request = manager.requests[req_id]
-        promoted = 0
-        if request.promoted and loaded:
-            tiers = [request.promoted[key] for key in keys[:loaded] if key in request.promoted]
-            promoted = len(tiers)
-            for tier in range(len(self.promoted)):
-                self.promoted[tier] += tiers.count(tier)
-        counts["promoted"] += promoted
-        counts["primary"] += loaded - promoted
-        stop = find_stop(manager, request, keys, loaded, gave_up, self.history)
-        if stop is None:
+        total = len(keys)
+        if loaded == total:
             self.served_whole += 1
             return
+        counts["unreached"] += total - loaded - 1
+        request = manager.requests[req_id]
+        if loaded >= first_new and not (request.failed or gave_up or request.denied or manager.holds_promotions):
+            # No request had this block before, nor those behind it.
+            counts["absent"] += 1
+            self.absent["cold"] += 1
+            return
+        stop = find_stop(manager, request, keys, loaded, gave_up, self.history)
+        assert stop is not None
         counts[stop.outcome.value] += 1
-        counts["unreached"] += len(keys) - loaded - 1
         if stop.reason is not None:
             self.absent[stop.reason.value] += 1
         elif stop.outcome is Outcome.FILTERED and stop.tier is not None:
@@ -191,8 +201,7 @@ class OutcomeSums:
             self.lost_to_filter += lost_to_filter(request, keys, loaded)
         elif stop.outcome is Outcome.DENIED and stop.tier is not None:
             self.denied[stop.tier] += 1
-        # What no request had before can be nowhere.
         for key in keys[loaded + 1 : first_new]:
-            tier_index = holder(manager, key)
-            if tier_index is not None:
-                self.unreached_held[tier_index] += 1
+            tier = holder(manager, key)
+            if tier is not None:
+                self.unreached_held[tier] += 1

@@ -10,7 +10,7 @@ from typing import Any
 from kvtier_cli.errors import InputError
 from kvtier_cli.replay.figures import figures
 from kvtier_cli.replay.loop import ReplayLoop, Served
-from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums
+from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums, keeps_everything
 from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
@@ -49,7 +49,7 @@ class TraceRun:
         self._on_bytes = on_bytes
         self._timed = timed
         self.read_seconds = 0.0
-        self.history = BlockHistory()
+        self.history = BlockHistory(evictions=not keeps_everything(topology))
         self.manager = TieringManager(topology, observer=self.history, events=events)
         self.sums = OutcomeSums(self.manager, self.history)
         self.loop = ReplayLoop(self.manager, topology.replay, topology.block.tokens or BLOCK_TOKENS, self.sums)
