@@ -223,14 +223,14 @@ class TieringManager:
         primary, busy = self.primary, self.primary.busy
         offered = dict.fromkeys(keys)
         ready: dict[BlockKey, None] = {}
-        pending: list[BlockKey] = []
+        pending: dict[BlockKey, None] = {}
         if primary.resident.keys().isdisjoint(offered):
             absent = list(offered)
             accessed, protected = offered, {}
         else:
             absent = [key for key in offered if key not in primary.resident]
             if primary.pending:
-                pending = [key for key in offered if busy.get(key) == PENDING]
+                pending = dict.fromkeys(key for key in offered if busy.get(key) == PENDING)
             accessed = dict.fromkeys(key for key in offered if key not in pending) if pending else offered
             ready = dict.fromkeys(key for key in accessed if key in primary.resident)
             protected = offered
