@@ -1,0 +1,183 @@
+"""Why a block was served or not, in words: for the headline, the deciding line and a row. Decides nothing itself.
+
+Names of tiers, requests and blocks come from files. `show` makes them fit for where the words go; by default they stay
+as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kvtier_cli.replay.outcomes import AbsentReason, Outcome
+from kvtier_cli.replay.slots import SlotUse, SlotUser
+from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBlock
+from kvtier_cli.tiering.model import LookupResult
+from kvtier_cli.tiering.topology import PRIMARY_NAME
+
+Show = Callable[[str], str]
+
+_CELL_WORDS: Final = {
+    Cell.READY: "ready",
+    Cell.PROMOTED: "hit",
+    Cell.MISS: "miss",
+    Cell.RETRY: "retry",
+    Cell.SKIPPED_HOLDS: "skipped",
+    Cell.SKIPPED: "skipped",
+    Cell.NO_SLOT: "hit",
+    Cell.LOAD_FAILED: "hit, load failed",
+    Cell.PENDING: "pending",
+}
+
+_FATES: Final = {Outcome.FAILED: "failed to load", Outcome.GAVE_UP: "was given up"}
+
+
+def headline(story: RequestStory, show: Show = str) -> str:
+    """What happened to the request, in a few sentences: why it stopped, how much was served, from where."""
+    parts = [_stop_sentence(story, story.stop, show)] if story.stop is not None else []
+    parts.append(_served_sentence(story, show))
+    if story.lost_to_filter:
+        parts.append(f"{story.lost_to_filter:,} lost to the filter (upper bound).")
+    return " ".join(parts)
+
+
+def deciding_line(story: RequestStory, show: Show = str) -> str | None:
+    """What each tier said to the first block that was not served, and what that comes to; None where all were."""
+    stop = story.stop
+    if stop is None:
+        return None
+    block = story.blocks[stop.at]
+    said = []
+    for tier, cell in zip(story.tiers, block.cells, strict=True):
+        if cell in _CELL_WORDS:
+            words = f"{show(tier.name)} {_CELL_WORDS[cell]}"
+            said.append(f"{words}, {tier.why}" if cell is Cell.SKIPPED_HOLDS and tier.name == stop.tier else words)
+    name, fate = show(block.name), _FATES.get(stop.outcome, f"is {words_of(stop.outcome)}")
+    return f"block {stop.at:,} ({name}) {fate}: {', '.join(said)}; {_long_reason(story, stop, show)}."
+
+
+def row_reason(story: RequestStory, block: StoryBlock, show: Show = str) -> str:
+    """Why one block ended as it did, in a few words."""
+    if block.outcome is Outcome.PRIMARY:
+        return f"ready in {PRIMARY_NAME}" + (f" after {count(block.steps, 'step')}" if block.steps else "")
+    if block.outcome is Outcome.PROMOTED:
+        return f"from {show(block.tier or '')}, {count(block.steps, 'step')}"
+    stop = story.stop
+    assert stop is not None  # noqa: S101 - what was not served has a stop
+    if block.outcome is Outcome.UNREACHED:
+        holder = block.tier or next(iter(block.holders), None)
+        return f"behind block {stop.at:,} ({'not stored' if holder is None else f'{show(holder)} holds it'})"
+    if block.outcome is Outcome.FILTERED:
+        why = next(tier.why for tier in story.tiers if tier.name == stop.tier)
+        return f"{show(stop.tier or '')} holds it; {why}"
+    if block.outcome is Outcome.DENIED:
+        return f"{show(stop.tier or '')} hit, but no slot: {_slots(story, stop.slots, show)}"
+    return _long_reason(story, stop, show).removeprefix("it was ")
+
+
+def words_of(outcome: Outcome) -> str:
+    """An outcome as people write it: `gave up`, `absent`."""
+    return outcome.value.replace("_", " ")
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 step`, `1,204 blocks`; `plural` where it is not made with an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def _stop_sentence(story: RequestStory, stop: StopStory, show: Show) -> str:
+    block, tier = f"block {stop.at:,}", show(stop.tier or "")
+    if stop.outcome is Outcome.FILTERED:
+        return f"The filter skipped {tier} at {block}, and {tier} holds it."
+    if stop.outcome is Outcome.DENIED:
+        return f"{tier} has {block}, but the CPU tier could give it no slot."
+    if stop.outcome is Outcome.FAILED:
+        return f"Loading {block} from {tier} failed."
+    if stop.outcome is Outcome.HELD:
+        return f"No tier was asked for {block}: promotions are held after a reset."
+    if stop.outcome is Outcome.GAVE_UP:
+        return f"Gave up waiting for {block} after {count(story.passes, 'pass', 'passes')}."
+    if stop.reason is AbsentReason.OFFLINE:
+        return f"{tier} holds {block}, but is offline."
+    return f"No tier has {block}: {_long_reason(story, stop, show)}."
+
+
+def _served_sentence(story: RequestStory, show: Show) -> str:
+    total, served = len(story.blocks), story.served
+    if not total:
+        return "No blocks were looked up."
+    if served == total:
+        share = f"All {total:,} blocks served" if total > 1 else "The one block was served"
+    else:
+        share = f"{served:,} of {count(total, 'block')} served"
+    tokens, all_tokens = story.tokens(served), story.tokens(total)
+    if tokens is not None and all_tokens is not None:
+        share += f" ({all_tokens:,} tokens)" if served == total else f" ({tokens:,} of {all_tokens:,} tokens)"
+    sources = [f"{number:,} promoted from {show(tier)}" for tier, number in story.promoted_by_tier().items() if number]
+    primary = story.counts()[Outcome.PRIMARY]
+    if primary:
+        sources.insert(0, f"{primary:,} primary")
+    return f"{share}: {', '.join(sources)}." if sources else f"{share}."
+
+
+def _long_reason(story: RequestStory, stop: StopStory, show: Show) -> str:
+    tier = show(stop.tier or "")
+    by = _itself(story) if stop.by_itself else show(stop.by or "")
+    if stop.outcome is Outcome.FILTERED:
+        behind = {0: "this block", 1: "this block and the one after it"}
+        return f"{tier} holds {behind.get(stop.held_behind, f'this block and the {stop.held_behind:,} after it')}"
+    if stop.outcome is Outcome.DENIED:
+        return f"the CPU tier could give no slot: {_slots(story, stop.slots, show)}"
+    if stop.outcome is Outcome.FAILED:
+        why = f": {show(stop.failure)}" if stop.failure else ""
+        return f"its load from {tier} failed{f' {stop.tries:,} times' if stop.tries > 1 else ''}{why}"
+    if stop.outcome is Outcome.HELD:
+        return "promotions are held since the CPU tier was reset"
+    if stop.outcome is Outcome.GAVE_UP:
+        return _gave_up(story, stop, show)
+    if stop.reason is AbsentReason.EVICTED:
+        return f"it was evicted from {show(stop.evicted_from or '')} by {by}"
+    if stop.reason is AbsentReason.REFUSED:
+        return f"its store by {by} was refused, the CPU tier could not free enough slots at once"
+    if stop.reason is AbsentReason.OFFLINE:
+        return f"{tier} holds it, but is offline"
+    return "it was never stored before"
+
+
+def _gave_up(story: RequestStory, stop: StopStory, show: Show) -> str:
+    tiers = _and(map(show, stop.waiting_for))
+    if stop.answer is LookupResult.RETRY:
+        said = f"{tiers} still said retry in pass {story.passes:,}"
+    elif stop.answer is LookupResult.HIT:
+        said = f"it hit in pass {story.passes:,}, but a promotion of the same pass evicted it"
+    else:
+        said = f"it was still on its way{f' from {tiers}' if tiers else ''} in pass {story.passes:,}"
+    if stop.answer is not LookupResult.RETRY and len(story.blocks) > story.primary_capacity:
+        said += f"; the {len(story.blocks):,} blocks do not fit into the CPU tier's {story.primary_capacity:,}"
+    return f"{said}; vLLM would wait on"
+
+
+def _slots(story: RequestStory, slots: Iterable[SlotUse], show: Show) -> str:
+    if not story.primary_capacity:
+        return "it has none"
+    return ", ".join(_slot_use(story, use, show) for use in slots)
+
+
+def _slot_use(story: RequestStory, use: SlotUse, show: Show) -> str:
+    if use.user is SlotUser.CASCADE:
+        return f"{use.blocks:,} pinned by cascades to {_and(map(show, use.tiers))}"
+    if use.user is SlotUser.LOAD:
+        return f"{use.blocks:,} pinned by loads"
+    whose = f" for {_itself(story)}" if use.own else ""
+    if use.user is SlotUser.PROMOTION:
+        return f"{use.blocks:,} on the way from {_and(map(show, use.tiers))}{whose}"
+    return f"{count(use.blocks, 'write')} pending"
+
+
+def _itself(story: RequestStory) -> str:
+    return "this lookup" if story.label is None else "this request"
+
+
+def _and(names: Iterable[str]) -> str:
+    listed = list(names)
+    return " and ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)

@@ -1,0 +1,168 @@
+"""Stories after a trace's history: of one of its requests, or of blocks that somebody names. Renders nothing.
+
+The requests of the history run as a `TraceRun` runs them, under their own filters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from kvtier_cli.errors import InputError
+from kvtier_cli.replay.identity import ROOT, BlockTable, Label
+from kvtier_cli.replay.story import tell_story
+from kvtier_cli.replay.story_model import RequestStory
+from kvtier_cli.replay.trace_run import TraceRun
+from kvtier_cli.tiering.block_names import CHAIN_MARK
+from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
+from kvtier_cli.tiering.model import BlockKey
+from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
+from kvtier_cli.traces.detect import read_trace
+from kvtier_cli.traces.model import Request
+from kvtier_cli.traces.order import in_arrival_order
+from kvtier_cli.traces.source import TraceSource
+from kvtier_cli.wording import nearest, shown
+
+_NUMBER = re.compile(r"r?([0-9]{1,18})")
+_ORDINAL = re.compile(rf"(?P<label>.+){CHAIN_MARK}(?P<ordinal>[1-9][0-9]{{0,8}})", re.DOTALL)
+_LONGEST_INT = 4300
+_IDS_COMPARED = 10_000
+
+
+class BlockMatch(NamedTuple):
+    """One of several blocks with the same label: `name` tells it from the others. `at`: its place in its prompts, from
+    0; `behind`: the name of the block before it (None: it begins them); `holders`: the tiers that have it now."""
+
+    name: str
+    at: int
+    behind: str | None
+    holders: tuple[str, ...]
+
+
+def find_request(source: TraceSource, text: str, *, skip_bad: bool = False) -> int:
+    """The number, from 0 in order of arrival, of the request that `text` means: its own id in the trace, else the
+    number itself, `1204` or `r1204`. Reads the trace once. Raises InputError for one that there is not."""
+    total = 0
+    found: list[Request] = []
+    known: list[str] = []
+    requests, _ = in_arrival_order(read_trace(source, skip_bad=skip_bad))
+    for request in requests:
+        total += 1
+        if request.request_id is not None:
+            if request.request_id == text:
+                found.append(request)
+            elif len(known) < _IDS_COMPARED:
+                known.append(request.request_id)
+    if len(found) > 1:
+        numbers = ", ".join(f"r{request.index}" for request in found[:3]) + (", ..." if len(found) > 3 else "")
+        raise InputError(
+            f"{len(found):,} requests have the id {shown(text)}",
+            file=source.name,
+            hint=f"Give one's number: {numbers}.",
+        )
+    if found:
+        return found[0].index
+    number = _NUMBER.fullmatch(text)
+    if number and int(number[1]) < total:
+        return int(number[1])
+    near = nearest(text, known)
+    raise InputError(
+        f"has no request {shown(text)}",
+        file=source.name,
+        hint=f"It has {total:,}, r0 to r{total - 1}." + (f' Did you mean "{near}"?' if near else ""),
+    )
+
+
+def request_story(run: TraceRun, index: int, parse: FilterParse | None = None) -> RequestStory:
+    """Replay what is before request `index` in `run`, then that request, under `parse` or else its own filter."""
+    names: dict[Hashable, str] = {}
+
+    def name(req_id: Hashable) -> str:
+        return names.get(req_id, f"r{req_id}")
+
+    requests = run.requests()
+    history = run.loop.run(islice(requests, index), run.filter_of)
+    for served in history:
+        own = run.request.request_id if run.request is not None else None
+        if own is not None:
+            names[served.req_id] = own
+    request = next(requests)
+    return tell_story(
+        run.loop,
+        run.loop.keys(request),
+        parse or _own_filter(request, run.topology),
+        run.history,
+        label=request.request_id or f"r{index}",
+        block_tokens=run.loop.block_tokens,
+        request_name=name,
+    )
+
+
+def _own_filter(request: Request, topology: Topology) -> FilterParse:
+    reading = TraceRun([], topology)  # read with, not run: of one request there is one filter
+    reading.filter_of(request)
+    parse = next((parse for _, parse in reading.own_filters()), parse_tier_filter())
+    return lint_against(parse, topology.tiers)
+
+
+def resolve_blocks(
+    run: TraceRun, texts: Sequence[str]
+) -> tuple[list[BlockKey], list[str], dict[str, list[BlockMatch]]]:
+    """The blocks that `texts` mean, after `run` is over.
+
+    `5102` is the block with that id, `5102~2` the second of several with that id. Where an id stands for several, the
+    one that follows the block before it in `texts` is meant. Returns the blocks, those texts that no block of the trace
+    has (they are blocks never stored), and for the texts that remain ambiguous all matches.
+    """
+    table = run.loop.table
+    keys: list[BlockKey] = []
+    unknown: list[str] = []
+    ambiguous: dict[str, list[BlockMatch]] = {}
+    for text in texts:
+        found = _named(table, text)
+        if len(found) > 1 and keys:
+            found = [key for key in found if table.parents[key] == keys[-1]] or found
+        if not found:
+            unknown.append(text)
+            keys.append(text)  # the trace's own blocks are ints
+        else:
+            keys.append(found[0])
+            if len(found) > 1:
+                ambiguous[text] = [_match(run, key, text, number) for number, key in enumerate(found, 1)]
+    return keys, unknown, ambiguous
+
+
+def _named(table: BlockTable, text: str) -> list[int]:
+    found = table.named(_label(text))
+    ordinal = _ORDINAL.fullmatch(text)
+    if found or ordinal is None:
+        return found
+    found = table.named(_label(ordinal["label"]))
+    return found[int(ordinal["ordinal"]) - 1 :][:1]
+
+
+def _label(text: str) -> Label:
+    """A block's id as the reader of traces keeps it: what spells an int in the one usual way is that int."""
+    digits = text.removeprefix("-")
+    if digits.isdecimal() and len(digits) <= _LONGEST_INT and str(int(text)) == text:
+        return int(text)
+    return text
+
+
+def _match(run: TraceRun, key: int, text: str, number: int) -> BlockMatch:
+    table, manager = run.loop.table, run.manager
+    at, parent = 0, table.parents[key]
+    while parent != ROOT:
+        at, parent = at + 1, table.parents[parent]
+    holders = [PRIMARY_NAME] if manager.primary.is_ready(key) else []
+    holders += [tier.name for tier in manager.tiers if tier.holds(key)]
+    before = table.parents[key]
+    behind = None if before == ROOT else table.name(before)
+    return BlockMatch(f"{text}{CHAIN_MARK}{number}", at, behind, tuple(holders))
+
+
+def blocks_story(run: TraceRun, keys: Sequence[BlockKey], parse: FilterParse) -> RequestStory:
+    """Look `keys` up in order, as one more request after everything that `run` has replayed."""
+    return tell_story(run.loop, keys, parse, run.history, block_tokens=run.loop.block_tokens)

@@ -1,0 +1,103 @@
+"""Whole requests inside a scripted fixture: its own ones and those of a trace, through the replay loop.
+
+Blocks and requests go by their names here, so that other ops of the fixture can speak of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kvtier_cli.errors import InputError
+from kvtier_cli.replay.figures import figures
+from kvtier_cli.replay.identity import BlockTable
+from kvtier_cli.replay.loop import ReplayLoop
+from kvtier_cli.replay.outcomes import BlockHistory, Outcome, OutcomeSums, find_stop
+from kvtier_cli.tiering.block_names import check_block_name
+from kvtier_cli.tiering.filters import MISSING, TierFilter, parse_tier_filter
+from kvtier_cli.tiering.manager import TieringManager
+from kvtier_cli.tiering.model import BlockKey
+
+if TYPE_CHECKING:
+    from kvtier_cli.traces.model import Request
+
+_BLOCK_TOKENS = 16
+"""Where the topology does not say: the positions of a request's blocks only have to rise."""
+
+
+class _Watcher(OutcomeSums):
+    """Sums up all outcomes, and keeps those of the last request."""
+
+    def __init__(self, manager: TieringManager, history: BlockHistory) -> None:
+        super().__init__(manager, history)
+        self.outcomes: list[str] = []
+
+    def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
+        super().last_pass(req_id, keys, loaded, gave_up, first_new)
+        request = self.manager.requests[req_id]
+        served = [Outcome.PROMOTED if key in request.promoted else Outcome.PRIMARY for key in keys[:loaded]]
+        stop = find_stop(self.manager, request, keys, loaded, gave_up, self.history)
+        rest = [] if stop is None else [stop.outcome] + [Outcome.UNREACHED] * (len(keys) - loaded - 1)
+        self.outcomes = [outcome.value for outcome in served + rest]
+
+
+class WholeRequests:
+    """Drives whole requests through `manager`. The loop counts them; `names` gets the name of each number.
+
+    `history` hears the manager's decisions; `folder` is where traces are looked for.
+    """
+
+    def __init__(
+        self, manager: TieringManager, history: BlockHistory, names: dict[Hashable, str], folder: Path
+    ) -> None:
+        self._topology = manager.topology
+        self._names = names
+        self._folder = folder
+        self._watcher = _Watcher(manager, history)
+        tokens = self._topology.block.tokens or _BLOCK_TOKENS
+        self._loop = ReplayLoop(manager, self._topology.replay, tokens, self._watcher)
+        self._block_names: list[str] = []
+
+    def run(self, req_id: str, blocks: Sequence[str], kv_load_tiers: object) -> list[str]:
+        """One request; returns the terminal outcome of each of its blocks."""
+        self._replay(req_id, blocks, parse_tier_filter(kv_load_tiers).filter)
+        return self._watcher.outcomes
+
+    def replay(self, trace: str, kv_load_tiers: object) -> dict[str, Any]:
+        """The requests of a trace in order of arrival, under one filter, or with MISSING each under its own.
+
+        Returns the figures, which count from the first op of the fixture on. Raises InputError about the trace.
+        """
+        from kvtier_cli.replay.trace_run import TraceRun
+        from kvtier_cli.traces.source import TraceSource
+
+        given = None if kv_load_tiers is MISSING else parse_tier_filter(kv_load_tiers).filter
+        with TraceSource(self._folder / trace) as source:
+            reading = TraceRun([source], self._topology, given)  # read with, not run: its manager stays idle
+            for request in reading.requests():
+                self._loop.block_tokens = reading.loop.block_tokens
+                blocks = self._named(request, source.name)
+                self._replay(request.request_id or f"r{request.index}", blocks, reading.filter_of(request))
+        return figures(self._loop, self._watcher, self._topology)
+
+    def _replay(self, name: str, blocks: Sequence[BlockKey], load_filter: TierFilter) -> None:
+        self._names[self._loop.requests] = name
+        self._loop.replay(blocks, load_filter)
+
+    def _named(self, request: Request, trace: str) -> list[str]:
+        """The blocks of a request under their labels, `id~2` for the second block of a label."""
+        keys = self._loop.keys(request)
+        self._block_names += _new_names(self._loop.table, len(self._block_names), trace, request.line)
+        return [self._block_names[key] for key in keys]
+
+
+def _new_names(table: BlockTable, known: int, trace: str, line: int) -> Iterator[str]:
+    for key in range(known, len(table)):
+        try:
+            check_block_name(str(table.labels[key]))
+        except InputError as error:
+            raise InputError(
+                error.message, file=trace, line=line, hint="A fixture calls blocks by their names."
+            ) from error
+        yield table.name(key)

@@ -1,0 +1,1 @@
+"""Tests of the replay: traces and scripted fixtures driven through the manager."""
