@@ -115,10 +115,10 @@ class LazyGroup(CommandGroup):
 
     table: Mapping[str, tuple[str, str]] = {}
 
-    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - typer's signature
+    def list_commands(self, ctx: Context) -> list[str]:
         return list(self.table)
 
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002 - typer's signature
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name in self.table and cmd_name not in self.commands:
             self.commands[cmd_name] = load(cmd_name, self.table[cmd_name][0])
         return self.commands.get(cmd_name)

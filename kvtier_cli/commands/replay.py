@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "kvtier replay trace.jsonl",
-    "kvtier replay trace.jsonl --tiers storage:local --topology kvtier.toml --json",
+    "kvtier replay trace.jsonl --tiers storage:local --topology tiers.toml --json",
     "kvtier replay bug.yaml",
 )
 

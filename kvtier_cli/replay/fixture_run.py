@@ -60,7 +60,11 @@ class FixtureReport:
 
 def run_fixture(fixture: Fixture) -> FixtureReport:
     """Run all ops of `fixture` on a fresh manager, whatever comes out, and compare. Raises as `run_ops` does."""
-    results = list(run_ops(fixture))
+    return report_of(fixture, list(run_ops(fixture)))
+
+
+def report_of(fixture: Fixture, results: Sequence[OpResult]) -> FixtureReport:
+    """What the results of all ops of `fixture` come to."""
     return FixtureReport(
         fixture.file,
         fixture.title,

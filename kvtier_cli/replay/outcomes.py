@@ -58,8 +58,8 @@ class Stop(NamedTuple):
 class BlockHistory(Observer):
     """Remembers the last loss of each block: by which request's doing it was evicted, or its store refused.
 
-    `evictions` says whether evictions are worth remembering: not where a tier keeps all that it ever got. `unread`: blocks that were promoted and not loaded since. `evicted_unread` counts those of them that were evicted,
-    `last_unread` says by whom, the latest for each block.
+    `evictions` says whether evictions are worth remembering: not where a tier keeps all that it ever got. `unread`:
+    blocks that were promoted and not loaded since. `evicted_unread` counts those of them that were evicted.
     """
 
     def __init__(self, *, evictions: bool = True) -> None:
@@ -192,7 +192,8 @@ class OutcomeSums:
             self.absent["cold"] += 1
             return
         stop = find_stop(manager, request, keys, loaded, gave_up, self.history)
-        assert stop is not None
+        if stop is None:
+            return
         counts[stop.outcome.value] += 1
         if stop.reason is not None:
             self.absent[stop.reason.value] += 1

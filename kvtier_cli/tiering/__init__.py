@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kvtier_cli.tiering.filters import ALL, FilterParse, TierFilter, TierMatcher, parse_tier_filter
-    from kvtier_cli.tiering.manager import PrefixAnswer, PreparedStore, TieringManager
+    from kvtier_cli.tiering.lookup import PrefixAnswer
+    from kvtier_cli.tiering.manager import PreparedStore, TieringManager
     from kvtier_cli.tiering.model import (
         BlockKey,
         JobKind,
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "filters": ("ALL", "FilterParse", "TierFilter", "TierMatcher", "parse_tier_filter"),
-    "manager": ("PrefixAnswer", "PreparedStore", "TieringManager"),
+    "lookup": ("PrefixAnswer",),
+    "manager": ("PreparedStore", "TieringManager"),
     "model": (
         "BlockKey",
         "JobKind",

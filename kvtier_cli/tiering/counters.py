@@ -6,11 +6,11 @@ from __future__ import annotations
 class Counters:
     """Numbers of events since the manager was made. Lists have one entry a secondary tier, in lookup order.
 
-    `lookups` counts blocks looked up, repeats included, `primary_hits` those of them that the primary had ready; `asked`, `hits` and `skipped` a tier's lookups, those that
-    it answered with a hit (denied ones too), and those in which the filter passed it over. `promoted` counts started
-    promotions (vLLM: `chunk_hits` less `promotion_allocation_failures`), `denied` vLLM's
-    `promotion_allocation_failures`. `read` and `written` count the blocks that a tier's finished jobs moved: what
-    arrived, not what was tried.
+    `lookups` counts blocks looked up, repeats included, `primary_hits` those of them that the primary had ready;
+    `asked`, `hits` and `skipped` a tier's lookups, those that it answered with a hit (denied ones too), and those in
+    which the filter passed it over. `promoted` counts started promotions (vLLM: `chunk_hits` less
+    `promotion_allocation_failures`), `denied` vLLM's `promotion_allocation_failures`. `read` and `written` count the
+    blocks that a tier's finished jobs moved: what arrived, not what was tried.
     """
 
     __slots__ = (

@@ -13,8 +13,8 @@ class Observer:
     """Override what you want to hear; every call comes after the decision has taken effect.
 
     Only what is overridden is called, and costs: a manager that nobody asks for single lookups still promotes runs of
-    blocks at once, with the same decisions. Tiers are named (the primary `cpu`); a request is known by its id. The sequences handed over are the manager's own: read them at
-    once, keep copies, change nothing.
+    blocks at once, with the same decisions. Tiers are named (the primary `cpu`); a request is known by its id. The
+    sequences handed over are the manager's own: read them at once, keep copies, change nothing.
     """
 
     def on_request(self, req_id: Hashable, load_filter: TierFilter) -> None:

@@ -96,7 +96,7 @@ class Recency:
     def oldest(
         self, count: int, busy: Mapping[BlockKey, object] = _NOTHING, protected: Mapping[BlockKey, object] = _NOTHING
     ) -> list[BlockKey]:
-        """The `count` least recent blocks that are neither `busy` nor `protected`; fewer where there are not so many."""
+        """The `count` least recent blocks that are neither `busy` nor `protected`; all where there are fewer."""
         order, segment_of = self._order, self.segments.get
         while order and not order[0].is_open and not order[0].keys:
             order.popleft()

@@ -64,16 +64,16 @@ class SecondaryTierManager(ABC):
     def drain_jobs(self) -> None:
         """Bring every running job to its end; the next `get_finished_jobs` reports them all."""
 
-    def touch(self, keys: Sequence[BlockKey], context: RequestContext) -> None:
+    def touch(self, keys: Sequence[BlockKey], context: RequestContext) -> None:  # noqa: B027 - may stay as it is
         """The blocks are in use: make them recent, the last first."""
 
-    def on_new_request(self, context: RequestContext) -> None:
+    def on_new_request(self, context: RequestContext) -> None:  # noqa: B027 - may stay as it is
         """A request has arrived."""
 
-    def on_request_finished(self, context: RequestContext) -> None:
+    def on_request_finished(self, context: RequestContext) -> None:  # noqa: B027 - may stay as it is
         """A request is over, with all its stores."""
 
-    def on_schedule_end(self) -> None:
+    def on_schedule_end(self) -> None:  # noqa: B027 - may stay as it is
         """A step has ended."""
 
     def is_at_work(self) -> bool:

@@ -63,7 +63,7 @@ class RequestRecency:
             if len(order) == len(accessed):
                 return order
         if all(map(positions.__contains__, accessed)):
-            return sorted(reversed(accessed), key=lambda key: (-positions[key], -group_of(key)))
+            return sorted(reversed(accessed), key=lambda key: (-positions[key], -group_of(key)))  # noqa: C414 - for ties
         return self._commit_order_by_group()
 
     def _commit_order_by_group(self) -> list[BlockKey]:
@@ -74,7 +74,7 @@ class RequestRecency:
         for group in sorted(groups, reverse=True):
             keys = groups[group]
             if all(key in self.positions for key in keys):
-                order += sorted(reversed(keys), key=lambda key: -self.positions[key])
+                order += sorted(reversed(keys), key=lambda key: -self.positions[key])  # noqa: C414 - for ties
             else:
                 order += reversed(keys)
         return order
@@ -92,8 +92,8 @@ class EvictionPolicy(Protocol):
     resident: dict[BlockKey, Any]
 
     def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
-        """`request` accesses `keys`, in this order (the dict is given away); `ready` are those of them that are ready now, the others are
-        absent. Called before the eviction and the insertion that the same call may bring."""
+        """`request` accesses `keys`, in this order (the dict is given away); `ready` are those of them that are ready
+        now, the others are absent. Called before the eviction and the insertion that the same call may bring."""
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         """Absent blocks, accessed before, take their slots."""

@@ -47,7 +47,7 @@ class _Bucket(Segment):
         if rises:
             self.keys += keys
         else:
-            self.keys = sorted(reversed(known), key=lambda key: (known[key], -group_of(key)))
+            self.keys = sorted(reversed(known), key=lambda key: (known[key], -group_of(key)))  # noqa: C414 - for ties
 
     def close(self, keys: list[BlockKey]) -> None:
         """The request is finished. `keys`, the least recent last, are all that still count here."""
@@ -83,7 +83,9 @@ class LruPolicy:
         accessed = request.accessed
         if ready:
             moment, resident, positions = bucket.moment, self.resident, request.positions
-            moving = [key for key in ready if key not in accessed and resident[key].moment < moment and key in positions]
+            moving = [
+                key for key in ready if key not in accessed and resident[key].moment < moment and key in positions
+            ]
             if moving:
                 bucket.add(moving, [positions[key] for key in moving])
                 for key in moving:

@@ -1,0 +1,111 @@
+"""Scripted fixtures for people: a line a fixture, below it what came out otherwise than expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kvtier_cli.render.console import Output, cell_width, columns, plain
+from kvtier_cli.render.noted_table import wrapped
+from kvtier_cli.replay.fixture_run import FixtureReport, Mismatch
+
+MOST = 10
+"""Mismatches shown of one fixture; `--verbose` and `--json` have them all."""
+
+_VALUE_CHARACTERS = 200
+
+
+def report_lines(
+    reports: Sequence[FixtureReport], out: Output, states: Sequence[Mapping[int, Mapping[str, Any]]]
+) -> Iterator[str]:
+    """A line a fixture: verdict, file, title where the width allows, how much was checked; then what failed in it.
+
+    `states` has, for each fixture, the states of its failed ops that are to be shown.
+    """
+    rows = []
+    for report in reports:
+        counted = _count(report.ops, "op")
+        if report.expectations:
+            counted += f", {_count(report.expectations, 'expectation')}"
+        verdict = out.style(report.verdict, "bad" if report.mismatches else "good")
+        rows.append([verdict, plain(report.file), plain(report.title), counted])
+    mark = "…" if out.unicode else ".."
+    lines = columns(rows, indent=0)
+    if any(cell_width(line) > out.width for line in lines):
+        lines = columns([row[:2] + row[3:] for row in rows], indent=0, shrink=1, width=out.width, mark=mark)
+    for line, report, kept in zip(lines, reports, states, strict=True):
+        yield line
+        yield from _mismatch_lines(report, out, kept)
+    failed = sum(bool(report.mismatches) for report in reports)
+    if failed:
+        yield f"{failed:,} of {_count(len(reports), 'fixture')} failed."
+    elif len(reports) > 1:
+        yield f"{_count(len(reports), 'fixture')}, none failed."
+
+
+def _mismatch_lines(report: FixtureReport, out: Output, states: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
+    """What was expected and what was found, the first `MOST` places, with the states of their ops if there are any."""
+    shown = report.mismatches if out.verbose else report.mismatches[:MOST]
+    told: set[int] = set()
+    for mismatch in shown:
+        place = report.file if mismatch.line is None else f"{report.file}:{mismatch.line}"
+        yield from wrapped(f"{plain(place)}  {plain(mismatch.what)}   {_difference(mismatch)}", out, indent=2)
+        if mismatch.op in states and mismatch.op not in told:
+            told.add(mismatch.op)
+            yield from _state_lines(states[mismatch.op])
+    hidden = len(report.mismatches) - len(shown)
+    if hidden:
+        yield f"  and {hidden:,} more (-v shows all)"
+
+
+def fixtures_document(reports: Sequence[FixtureReport]) -> dict[str, Any]:
+    """The body of `kvtier replay --json` for fixtures."""
+    failed = sum(bool(report.mismatches) for report in reports)
+    return {
+        "fixtures": [
+            {
+                "file": report.file,
+                "title": report.title,
+                "verdict": report.verdict,
+                "passed": not report.mismatches,
+                "ops": report.ops,
+                "expectations": report.expectations,
+                "failures": [
+                    {
+                        "line": mismatch.line,
+                        "op": mismatch.op,
+                        "what": mismatch.what,
+                        "path": mismatch.path,
+                        "expected": mismatch.expected,
+                        "found": mismatch.found,
+                        "remark": mismatch.remark,
+                    }
+                    for mismatch in report.mismatches
+                ],
+            }
+            for report in reports
+        ],
+        "passed": len(reports) - failed,
+        "failed": failed,
+    }
+
+
+def _difference(mismatch: Mismatch) -> str:
+    expected, found = _value(mismatch.expected), _value(mismatch.found)
+    remark = f" ({plain(mismatch.remark)})" if mismatch.remark else ""
+    return f"expected {plain(mismatch.path)} {expected}, found {found}{remark}"
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return plain(text if len(text) <= _VALUE_CHARACTERS else text[:_VALUE_CHARACTERS] + " …")
+
+
+def _state_lines(state: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in state.items():
+        yield f"      {key:<12} {plain(json.dumps(value, ensure_ascii=False, default=str))}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
