@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("kvtier_cli.commands.demo", "A two-minute tour on a shipped trace, and what to try next."),
     "filter": ("kvtier_cli.commands.filter", "What vLLM makes of a filter, and which tiers it admits."),
-    "lookup": ("kvtier_cli.commands.lookup", "Which blocks are served, from which tier, and why the others are not."),
+    "lookup": ("kvtier_cli.commands.lookup", "Which of a request's blocks are served, from where, why not."),
     "replay": ("kvtier_cli.commands.replay", "Replay traces or fixtures: what is served, from where, why not."),
+    "init": ("kvtier_cli.commands.init", "Make a workspace: tiers that outlive the command."),
+    "load": ("kvtier_cli.commands.load", "Replay traces into the workspace; its tiers are real stores."),
+    "tiers": ("kvtier_cli.commands.tiers", "What each tier of the workspace holds; faults on demand."),
+    "blocks": ("kvtier_cli.commands.blocks", "The blocks of the workspace, and which tiers have them."),
     "topology": ("kvtier_cli.commands.topology", "The tiers in force: show them, check a topology file."),
+    "doctor": ("kvtier_cli.commands.doctor", "The installation and the workspace: versions, lock, integrity."),
 }
 """Command → (its module, the line in `kvtier --help`), in the order of the help."""
 

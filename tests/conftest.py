@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+UPDATE_GOLDEN = os.environ.get("KVTIER_UPDATE_GOLDEN", "") not in ("", "0")
 RECORDINGS = Path(os.environ.get("KVTIER_RECORDINGS") or CHECKOUT.parent / "shared" / "conformance")
 
 _FOREIGN = (

@@ -62,3 +62,16 @@ def _stdin() -> bytes:
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("- reads the filter from stdin, which is a terminal", hint="Pipe it in, or use @FILE.")
     return sys.stdin.buffer.read(LIMIT + 1)
+
+
+def warnings_before(topology: Topology, given: GivenFilter | None) -> list[str]:
+    """What may well make the result another one than was meant."""
+    from kvtier_cli.tiering.topology_checks import topology_warnings
+
+    found = topology_warnings(topology)
+    if given is not None:
+        for note in given.parse.faults():
+            where = "the filter" if note.index is None else f"entry {note.index} of the filter"
+            message = note.message if note.message.startswith(where) else f"{where}: {note.message}"
+            found.append(message + (f", {note.hint}" if note.hint else ""))
+    return found

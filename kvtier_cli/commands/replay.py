@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kvtier_cli.commands.inputs import FILTER_HELP, GivenFilter, TopologyOption, given_filter, given_topology
+from kvtier_cli.commands.inputs import (
+    FILTER_HELP,
+    GivenFilter,
+    TopologyOption,
+    given_filter,
+    given_topology,
+    warnings_before,
+)
 from kvtier_cli.commands.options import Shared, shared
 from kvtier_cli.errors import ExitStatus, InputError
 
@@ -41,7 +51,8 @@ def command(
         typer.Option(
             "--events",
             metavar="OUT",
-            help="Write the KV events that a server would have published, as JSON lines.",
+            help="Write the KV events that a server would have published, as JSON lines; - is stdout, and the summary "
+            "then goes to stderr.",
             show_default=False,
         ),
     ] = None,
@@ -63,7 +74,9 @@ def command(
         if traces and fixtures and (options.json or join):
             raise InputError("traces and fixtures in one command line", hint="Replay the one kind, then the other.")
         if fixtures:
-            _refuse_for_fixtures(fixtures[0], {"--tiers": tiers, "--topology": topology, "--events": events})
+            source = ctx.get_parameter_source("topology")
+            named = topology if source is not None and source.name == "COMMANDLINE" else None
+            _refuse_for_fixtures(fixtures[0], {"--tiers": tiers, "--topology": named, "--events": events})
         status = ExitStatus.DONE
         if fixtures:
             from kvtier_cli.commands.replay_fixtures import replay_fixtures
@@ -76,6 +89,10 @@ def command(
                 raise InputError("--events writes one run", hint="Replay one trace at a time, or --join them.")
             if events == "-" and options.json:
                 raise InputError("--events - and --json both write to stdout", hint="Give --events a file.")
+            if tiers == "-" and "-" in files:
+                raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
+            if events is not None:
+                _refuse_to_overwrite(traces, events)
             chosen = given_topology(topology)
             given = None if tiers is None else given_filter(tiers, chosen)
             _replay_traces(traces, chosen, given, options, join=join, skip_bad=skip_bad, events=events, timing=timing)
@@ -103,6 +120,12 @@ def _refuse_for_fixtures(fixture: str, given: dict[str, str | None]) -> None:
             raise InputError(f"{option} does not apply to a scripted fixture, which states its own", file=fixture)
 
 
+def _refuse_to_overwrite(traces: list[TraceSource], out: str) -> None:
+    for trace in traces:
+        if trace.path is not None and Path(out).is_file() and trace.path.samefile(out):
+            raise InputError("is the trace itself, which --events would overwrite", file=out)
+
+
 def _replay_traces(
     traces: list[TraceSource],
     topology: Topology,
@@ -116,10 +139,11 @@ def _replay_traces(
 ) -> None:
     runs = [traces] if join else [[trace] for trace in traces]
     documents = []
-    warn = _warnings_before(topology, given)
+    warn = warnings_before(topology, given)
+    # Where the events have stdout, the summary makes way.
+    stream, out = (sys.stderr, options.stderr()) if events == "-" else (sys.stdout, options.stdout())
     if not options.json:
-        for text in warn:
-            options.stderr().warn(text)
+        _warn(warn, options)
     for position, sources in enumerate(runs):
         run, figures, times = _replay(sources, topology, given, options, skip_bad=skip_bad, events=events, timed=timing)
         names = [source.name for source in sources]
@@ -129,12 +153,11 @@ def _replay_traces(
             from kvtier_cli.render.replay_view import replay_lines
 
             if position:
-                print()
+                print(file=stream)
             parse = None if given is None else given.parse
-            for line in replay_lines(names, figures, topology, parse, run.loop.block_tokens, options.stdout(), times):
-                print(line)
-            for text in run.warnings:
-                options.stderr().warn(text)
+            for line in replay_lines(names, figures, topology, parse, run.loop.block_tokens, out, times):
+                print(line, file=stream)
+            _warn(run.warnings, options)
     if options.json:
         from kvtier_cli.render.json_out import write
         from kvtier_cli.tiering.topology_file import topology_as_json
@@ -143,16 +166,11 @@ def _replay_traces(
         write("replay", {"topology": shape, **(documents[0] if len(documents) == 1 else {"runs": documents})})
 
 
-def _warnings_before(topology: Topology, given: GivenFilter | None) -> list[str]:
-    """What may well make the result another one than was meant."""
-    from kvtier_cli.tiering.topology_checks import topology_warnings
+def _warn(texts: Iterable[str], options: Shared) -> None:
+    from kvtier_cli.render.console import plain
 
-    found = topology_warnings(topology)
-    if given is not None:
-        for note in given.parse.faults():
-            where = "the filter" if note.index is None else f"entry {note.index} of the filter"
-            found.append(f"{where}: {note.message}" + (f", {note.hint}" if note.hint else ""))
-    return found
+    for text in texts:  # which repeat names and words of files
+        options.stderr().warn(plain(text))
 
 
 def _replay(

@@ -13,6 +13,8 @@ Label = int | str
 ROOT = -1
 """The parent of a prompt's first block."""
 
+ROOT_DIGEST = bytes(32)
+
 
 class BlockTable:
     """All blocks seen so far. `by_id`: take ids as they are, whatever is in front of them."""
@@ -24,7 +26,7 @@ class BlockTable:
         # An id nearly always stands for one chain: its first. The others are looked up by (parent, id).
         self._first: dict[Label, int] = {}
         self._others: dict[tuple[int, Label], int] = {}
-        self._digests: dict[int, bytes] = {ROOT: b""}
+        self._digests: dict[int, bytes] = {ROOT: ROOT_DIGEST}
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -98,22 +100,23 @@ class BlockTable:
     def digest(self, key: int) -> bytes:
         """32 bytes that name the chain, the same in every run: SHA-256 over the parent's digest and the id.
 
-        With `by_id` only the id counts. The id goes in as text behind a mark of its length, so that no two chains
-        give the same bytes; `1` and `"1"` are one id.
+        With `by_id` only the id counts. The id goes in as text behind a parent's digest that always has 32 bytes, so
+        that no two chains give the same input; `1` and `"1"` are one id.
         """
         if self._by_id:
-            return _chain_digest(b"", self.labels[key])
+            return chain_digest(ROOT_DIGEST, self.labels[key])
         unknown = []
         while key not in self._digests:
             unknown.append(key)
             key = self.parents[key]
         digest = self._digests[key]
         for child in reversed(unknown):
-            digest = self._digests[child] = _chain_digest(digest, self.labels[child])
+            digest = self._digests[child] = chain_digest(digest, self.labels[child])
         return digest
 
 
-def _chain_digest(parent: bytes, label: Label) -> bytes:
+def chain_digest(parent: bytes, label: Label) -> bytes:
+    """The digest of the block `label` behind the block with the digest `parent` (`ROOT_DIGEST`: behind none)."""
     import hashlib  # only who publishes or stores blocks pays for it
 
-    return hashlib.sha256(parent + b"/" + str(label).encode("utf-8", "surrogatepass")).digest()
+    return hashlib.sha256(parent + str(label).encode("utf-8", "surrogatepass")).digest()

@@ -7,12 +7,15 @@ that the manager decides; reads no files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from kvtier_cli.replay.identity import BlockTable
+from kvtier_cli.replay.text_keys import TextKeys
 from kvtier_cli.tiering.filters import TierFilter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, LoadSource, load_source
+from kvtier_cli.tiering.secondary import SecondaryTier
 from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
 
@@ -39,39 +42,75 @@ class PassWatcher(Protocol):
 class ReplayLoop:
     """Drives requests through `manager`. `block_tokens` gives the blocks their positions.
 
+    Blocks are numbers of `table`; with `text_keys` they are the texts that stand for these in every run. `starts_empty`
+    says that no tier had blocks of earlier runs.
+
     The counters hold what was replayed so far: `requests`, `blocks` (references), `wait_steps` (steps that a request
     waited), `gave_up` (requests that waited too long), `loaded_promoted` (blocks loaded that the same request promoted,
     by tier).
     """
 
     def __init__(
-        self, manager: TieringManager, spec: ReplaySpec, block_tokens: int, watcher: PassWatcher | None = None
+        self,
+        manager: TieringManager,
+        spec: ReplaySpec,
+        block_tokens: int,
+        watcher: PassWatcher | None = None,
+        *,
+        text_keys: bool = False,
+        starts_empty: bool = True,
     ) -> None:
         self.manager = manager
         self.watcher = watcher
         self.spec = spec
         self.block_tokens = block_tokens
         self.table = BlockTable(by_id=spec.identity == "id")
+        self.text_keys = TextKeys(self.table) if text_keys else None
+        # All blocks behind a new chain are new; of ids as they are, and after other runs, nothing can be said.
+        self._knows_new = spec.identity != "id" and starts_empty
+        self._faulty = [
+            tier
+            for tier in manager.tiers
+            if isinstance(tier, SecondaryTier) and (tier.spec.fail_loads or tier.spec.fail_stores)
+        ]
+        self.stores = True
+        """Whether requests store what they were not served: with False they only look up, load and finish."""
         self.requests = 0
         self.blocks = 0
         self.wait_steps = 0
         self.gave_up = 0
         self.loaded_promoted = [0] * len(manager.tiers)
 
-    def keys(self, request: Request) -> list[int]:
+    def keys(self, request: Request) -> Sequence[BlockKey]:
         """The blocks of a request, without its partly filled last block where the replay drops tails."""
         ids = request.hash_ids
         if self.spec.tail == "drop":
             ids = ids[: request.input_length // self.block_tokens]
-        return self.table.keys(ids)
+        known = len(self.table)
+        numbers = self.table.keys(ids)
+        if self._faulty and len(self.table) > known:
+            self._mark_faulty(range(known, len(self.table)))
+        return numbers if self.text_keys is None else self.text_keys.keys(numbers)
+
+    def _mark_faulty(self, numbers: Sequence[int]) -> None:
+        """A topology names the blocks that are to fail by their labels; tell the tiers which of the new ones these are,
+        whatever is in front of them."""
+        keys = numbers if self.text_keys is None else self.text_keys.keys(numbers)
+        labels = [str(self.table.labels[number]) for number in numbers]
+        for tier in self._faulty:
+            spec = tier.spec
+            loads, stores = (
+                marked.union([key for key, label in zip(keys, labels, strict=True) if label in marked])
+                for marked in (spec.fail_loads, spec.fail_stores)
+            )
+            tier.spec = replace(spec, fail_loads=loads, fail_stores=stores)
 
     def run(self, requests: Iterable[Request], filter_of: Callable[[Request], TierFilter]) -> Iterator[Served]:
         """Replay `requests` in the order given; each is over when its result comes out."""
         for request in requests:
             known = len(self.table)
             keys = self.keys(request)
-            # All blocks behind a new chain are new; of ids as they are nothing like that can be said.
-            new = 0 if self.spec.identity == "id" else len(self.table) - known
+            new = len(self.table) - known if self._knows_new else 0
             yield self.replay(keys, filter_of(request), len(keys) - new)
 
     def replay(self, keys: Sequence[BlockKey], load_filter: TierFilter, first_new: int | None = None) -> Served:
@@ -95,7 +134,7 @@ class ReplayLoop:
             self.watcher.last_pass(req_id, keys, loaded, answer.pending, total if first_new is None else first_new)
         if loaded:
             self._load(req_id, keys if loaded == total else keys[:loaded])
-        refused = self._store(req_id, keys[loaded:]) if loaded < total else 0
+        refused = self._store(req_id, keys[loaded:]) if loaded < total and self.stores else 0
         manager.on_request_finished(req_id)
         manager.on_schedule_end()
 

@@ -81,6 +81,7 @@ class BlockHistory(Observer):
             loss = (req_id, tier)
             for key in keys:
                 self._evicted[key] = loss
+        self._forget_refusals(keys)
         if self.unread and tier == PRIMARY_NAME and not self.unread.isdisjoint(keys):
             lost = self.unread.intersection(keys)
             self.evicted_unread += len(lost)
@@ -90,6 +91,12 @@ class BlockHistory(Observer):
         self._refused.update(dict.fromkeys(keys, req_id))
 
     def on_stored(self, req_id: Hashable, keys: Sequence[BlockKey], evicted: Sequence[BlockKey]) -> None:
+        self._forget_refusals(keys)
+        if self.unread:  # what is computed anew is no promoted copy, whatever became of that
+            self.unread.difference_update(keys)
+
+    def _forget_refusals(self, keys: Sequence[BlockKey]) -> None:
+        """Something later has happened to `keys`: they were in a tier."""
         if self._refused:
             for key in keys:
                 self._refused.pop(key, None)

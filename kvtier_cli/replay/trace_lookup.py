@@ -18,7 +18,7 @@ from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.block_names import CHAIN_MARK
 from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
 from kvtier_cli.tiering.model import BlockKey
-from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
+from kvtier_cli.tiering.topology import PRIMARY_NAME
 from kvtier_cli.traces.detect import read_trace
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.order import in_arrival_order
@@ -27,7 +27,6 @@ from kvtier_cli.wording import nearest, shown
 
 _NUMBER = re.compile(r"r?([0-9]{1,18})")
 _ORDINAL = re.compile(rf"(?P<label>.+){CHAIN_MARK}(?P<ordinal>[1-9][0-9]{{0,8}})", re.DOTALL)
-_LONGEST_INT = 4300
 _IDS_COMPARED = 10_000
 
 
@@ -92,7 +91,7 @@ def request_story(run: TraceRun, index: int, parse: FilterParse | None = None) -
     return tell_story(
         run.loop,
         run.loop.keys(request),
-        parse or _own_filter(request, run.topology),
+        parse or _own_filter(run, request),
         run.history,
         label=request.request_id or f"r{index}",
         block_tokens=run.loop.block_tokens,
@@ -100,11 +99,12 @@ def request_story(run: TraceRun, index: int, parse: FilterParse | None = None) -
     )
 
 
-def _own_filter(request: Request, topology: Topology) -> FilterParse:
-    reading = TraceRun([], topology)  # read with, not run: of one request there is one filter
+def _own_filter(run: TraceRun, request: Request) -> FilterParse:
+    run.filter_of(request)  # it knows the file, where the parameters cannot be read
+    reading = TraceRun([], run.topology)  # read with, not run: of one request there is one filter
     reading.filter_of(request)
     parse = next((parse for _, parse in reading.own_filters()), parse_tier_filter())
-    return lint_against(parse, topology.tiers)
+    return lint_against(parse, run.topology.tiers)
 
 
 def resolve_blocks(
@@ -145,10 +145,11 @@ def _named(table: BlockTable, text: str) -> list[int]:
 
 def _label(text: str) -> Label:
     """A block's id as the reader of traces keeps it: what spells an int in the one usual way is that int."""
-    digits = text.removeprefix("-")
-    if digits.isdecimal() and len(digits) <= _LONGEST_INT and str(int(text)) == text:
-        return int(text)
-    return text
+    try:
+        number = int(text)
+    except ValueError:  # no number, or one of more digits than Python reads
+        return text
+    return number if str(number) == text else text
 
 
 def _match(run: TraceRun, key: int, text: str, number: int) -> BlockMatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums, keeps_everythi
 from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
+from kvtier_cli.tiering.secondary import SecondaryTierManager
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.traces.detect import read_trace
 from kvtier_cli.traces.model import Request
@@ -23,12 +25,29 @@ from kvtier_cli.traces.source import TraceSource
 
 FILTER_KEY = "kv_load_tiers"
 
+_KEPT_PARSES = 10_000
+"""Different `kv_transfer_params` whose reading is remembered: some servers put something new into each request's."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTiers:
+    """Secondary tiers that outlive the run, whose blocks go by texts (`text_keys.py`).
+
+    `starts_empty`: no tier, the primary neither, has blocks of earlier runs. `block_tokens`: the size of their blocks,
+    None where it is not settled yet. `settle` is told the size of the run's blocks before anything is stored.
+    """
+
+    tiers: Sequence[SecondaryTierManager]
+    starts_empty: bool = True
+    block_tokens: int | None = None
+    settle: Callable[[int], object] | None = None
+
 
 class TraceRun:
     """One run of a manager over one trace, or over several one after another.
 
-    `load_filter` applies to every request; None leaves each its own. `on_bytes` hears of progress. With `timed` it
-    adds up in `read_seconds` what reading took.
+    `kept` gives it the tiers; without, it makes some in memory. `load_filter` applies to every request; None leaves each its own. `on_bytes` hears of progress. With `timed` it
+    adds up in `read_seconds` what reading took, sorting included.
     """
 
     def __init__(
@@ -41,6 +60,7 @@ class TraceRun:
         on_bytes: Callable[[int], object] | None = None,
         events: bool = False,
         timed: bool = False,
+        kept: KeptTiers | None = None,
     ) -> None:
         self.topology = topology
         self._sources = sources
@@ -50,13 +70,24 @@ class TraceRun:
         self._timed = timed
         self.read_seconds = 0.0
         self.history = BlockHistory(evictions=not keeps_everything(topology))
-        self.manager = TieringManager(topology, observer=self.history, events=events)
+        tiers = None if kept is None else kept.tiers
+        self.manager = TieringManager(topology, tiers, observer=self.history, events=events)
         self.sums = OutcomeSums(self.manager, self.history)
-        self.loop = ReplayLoop(self.manager, topology.replay, topology.block.tokens or BLOCK_TOKENS, self.sums)
+        self._settled = None if kept is None else kept.block_tokens
+        self._settle = None if kept is None else kept.settle
+        self.loop = ReplayLoop(
+            self.manager,
+            topology.replay,
+            self._settled or topology.block.tokens or BLOCK_TOKENS,
+            self.sums,
+            text_keys=kept is not None,
+            starts_empty=kept is None or kept.starts_empty,
+        )
         self.request: Request | None = None
         """The request that is being replayed, as its trace has it."""
         self.warnings: list[str] = []
         """What the reader of a result should know about the traces; whole once they are read."""
+        self._reading: str | None = None
         self._parses: dict[bytes | None, FilterParse] = {None: FilterParse(MISSING, ALL)}
         self._warned: Counter[str] = Counter()
 
@@ -68,38 +99,43 @@ class TraceRun:
         """The filter that holds for a request: the run's, else its own, read as vLLM reads it."""
         if self._load_filter is not None:
             return self._load_filter
-        parse = self._parses.get(request.params) or self._parse(request.params)
+        parse = self._parses.get(request.params) or self._parse(request)
         if parse.warnings or parse.fails_open:
             self._warned["warnings"] += len(parse.warnings)
             self._warned["fails_open"] += parse.fails_open
         return parse.filter
 
-    def _parse(self, params: bytes | None) -> FilterParse:
+    def _parse(self, request: Request) -> FilterParse:
         from kvtier_cli.tiering.json_text import decode_json
 
-        value = decode_json((params or b"null").decode(), "kv_transfer_params")
+        params = request.params
+        try:
+            value = decode_json((params or b"null").decode(), "")
+        except InputError as fault:  # the reader has passed over what stands in them, but for its syntax
+            raise InputError(
+                fault.message, file=self._reading, line=request.line, path="$.kv_transfer_params"
+            ) from fault
         given = value.get(FILTER_KEY, MISSING) if isinstance(value, dict) else MISSING
-        parse = self._parses[params] = parse_tier_filter(given)
+        parse = parse_tier_filter(given)
+        if len(self._parses) <= _KEPT_PARSES:
+            self._parses[params] = parse
         return parse
 
     def requests(self) -> Iterator[Request]:
         """The requests of all sources in arrival order, each source's for itself; `block_tokens` is settled with the
         first."""
-        loop = self.loop
         given = self.topology.block.tokens or BLOCK_TOKENS
-        for position, source in enumerate(self._sources):
+        for source in self._sources:
             reader = read_trace(source, block_tokens=given, skip_bad=self._skip_bad, on_bytes=self._on_bytes)
+            self._reading = source.name
+            started = perf_counter()
             ordered, fall = in_arrival_order(reader)
+            self.read_seconds += perf_counter() - started
             first = True
             for request in self._timed_reading(ordered) if self._timed else ordered:
                 if first:
                     first = False
-                    if position and reader.block_tokens != loop.block_tokens:
-                        raise InputError(
-                            f"blocks of {reader.block_tokens:,} tokens cannot join blocks of {loop.block_tokens:,}",
-                            file=source.name,
-                        )
-                    loop.block_tokens = reader.block_tokens
+                    self._settle_block_tokens(reader.block_tokens, source.name)
                 self.request = request
                 yield request
             if fall is not None:
@@ -107,6 +143,13 @@ class TraceRun:
                     f"{source.name}: its timestamps are out of order from line {fall:,} on; the requests were sorted"
                 )
             self.warnings += [f"{source.name}: {warning}" for warning in reader.warnings]
+
+    def _settle_block_tokens(self, tokens: int, name: str) -> None:
+        if self._settled is not None and tokens != self._settled:
+            raise InputError(f"blocks of {tokens:,} tokens cannot join blocks of {self._settled:,}", file=name)
+        self._settled = self.loop.block_tokens = tokens
+        if self._settle is not None:
+            self._settle(tokens)
 
     def _timed_reading(self, requests: Iterable[Request]) -> Iterator[Request]:
         stream = iter(requests)
@@ -121,10 +164,11 @@ class TraceRun:
     def steps(self) -> Iterator[Served]:
         """Replay; each request is over when its result comes out."""
         yield from self.loop.run(self.requests(), self.filter_of)
-        if self._warned["warnings"]:
-            self.warnings.append(f"vLLM would log {self._warned['warnings']:,} warnings about the requests' filters")
-        if self._warned["fails_open"]:
-            self.warnings.append(f"the filters of {self._warned['fails_open']:,} requests fail open: they admit all")
+        logged, open_ = self._warned["warnings"], self._warned["fails_open"]
+        if logged:
+            self.warnings.append(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")
+        if open_:
+            self.warnings.append(f"the filters of {open_:,} request{_s(open_)} fail open: they admit all")
 
     def arrival_seconds(self) -> float | None:
         """When the request under replay arrived, by its trace, in seconds."""
@@ -142,5 +186,9 @@ class TraceRun:
         return figures(self.loop, self.sums, self.topology)
 
     def own_filters(self) -> list[tuple[TierFilter, FilterParse]]:
-        """The distinct filters that requests carried themselves, in order of first sight."""
+        """The distinct filters that requests carried themselves, in order of first sight, as far as remembered."""
         return [(parse.filter, parse) for params, parse in self._parses.items() if params is not None]
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,214 @@
+"""`kvtier lookup`: which of a prompt's blocks are served, from where, and why the first one that is not is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kvtier_cli.commands.inputs import (
+    FILTER_HELP,
+    GivenFilter,
+    TopologyOption,
+    given_filter,
+    given_topology,
+    warnings_before,
+)
+from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.errors import ExitStatus, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kvtier_cli.replay.story_model import RequestStory
+    from kvtier_cli.replay.trace_lookup import BlockMatch
+    from kvtier_cli.tiering.filters import FilterParse
+    from kvtier_cli.tiering.topology import Topology
+    from kvtier_cli.traces.source import TraceSource
+
+EXAMPLES = (
+    "kvtier lookup --trace fixtures/chat.jsonl --request 284 --tiers local \\\n      --topology fixtures/demo.toml",
+    "kvtier lookup --trace fixtures/agent.jsonl --request t30.21 --tiers deny",
+    "kvtier lookup --trace fixtures/chat.jsonl 14 15 16 --tiers storage:remote",
+)
+
+_NO_HISTORY = "there are no tiers to look in: a lookup needs the history of a trace"
+
+
+def command(
+    ctx: typer.Context,
+    blocks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BLOCK...]",
+            help="Ids of blocks, looked up in order after the whole trace. What starts with - follows --.",
+            show_default=False,
+        ),
+    ] = None,
+    tiers: Annotated[
+        str | None,
+        typer.Option(
+            "--tiers",
+            metavar="FILTER",
+            help=f"The filter of this lookup; without it the request's own, or all. {FILTER_HELP}",
+            show_default=False,
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="FILE", help="The history: a trace (JSONL, - is stdin).", show_default=False),
+    ] = None,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            "--request",
+            metavar="ID",
+            help="A request of the trace, after the history before it: its id, or its number from 0 (1204, r1204).",
+            show_default=False,
+        ),
+    ] = None,
+    topology: TopologyOption = None,
+    rows: Annotated[bool, typer.Option("--rows", help="A row a block, however many there are.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Names and ids whole.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
+) -> int:
+    """Look a prompt's blocks up: which tiers were skipped, asked, hit or denied for each, and why.
+
+    The requests of the history run under their own filters. The answer says what the first block that was not served
+    came to, and what the tiers behind it hold.
+    """
+    options = shared(ctx)
+    if trace is None:
+        raise InputError(_NO_HISTORY, hint="Give --trace FILE, and --request ID or the ids of blocks.")
+    if request is not None and blocks:
+        raise InputError("--request looks the request's own blocks up", hint="Give either --request or blocks.")
+    if request is None and not blocks:
+        raise InputError("nothing to look up", hint="Give --request ID, or the ids of blocks.")
+    if trace == "-" and tiers == "-":
+        raise InputError("--trace - and --tiers - both read stdin", hint="Give the filter as text or @FILE.")
+    chosen = given_topology(topology)
+    parse = None if tiers is None else given_filter(tiers, chosen).parse
+    found = look_up(trace, request, blocks or (), chosen, parse, options, skip_bad=skip_bad)
+    if options.json:
+        _write_json(found, chosen)
+    else:
+        _print_text(found, options, rows=rows, wide=wide)
+    return ExitStatus.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What a lookup came to: a story, or the blocks that an ambiguous label stands for. `request` counts from 0;
+    `unknown` are labels that no block of the trace has."""
+
+    trace: str
+    request: int | None
+    block_tokens: int
+    parse: FilterParse
+    story: RequestStory | None
+    ambiguous: Mapping[str, Sequence[BlockMatch]]
+    unknown: Sequence[str]
+    warnings: Sequence[str]
+
+
+def look_up(
+    trace: str,
+    request: str | None,
+    blocks: Sequence[str],
+    topology: Topology,
+    parse: FilterParse | None,
+    options: Shared,
+    *,
+    skip_bad: bool = False,
+) -> LookedUp:
+    """The story of `request` under `parse` after the history before it in `trace`, or of `blocks` after all of it.
+
+    Without `parse` the request's own filter holds, and for blocks none. Raises InputError for what is not there.
+    """
+    from kvtier_cli.render.progress import progress
+    from kvtier_cli.replay.trace_lookup import blocks_story, find_request, request_story, resolve_blocks
+    from kvtier_cli.replay.trace_run import TraceRun
+    from kvtier_cli.tiering.filters import lint_against, parse_tier_filter
+    from kvtier_cli.traces.source import TraceSource
+
+    with TraceSource(trace) as source:
+        _refuse_fixture(source)
+        index = None if request is None else find_request(source, request, skip_bad=skip_bad)
+        with progress(source.size, source.name, options.progress) as advance:
+            run = TraceRun([source], topology, skip_bad=skip_bad, on_bytes=advance)
+            ambiguous: Mapping[str, Sequence[BlockMatch]] = {}
+            unknown: Sequence[str] = ()
+            story: RequestStory | None
+            if index is not None:
+                story = request_story(run, index, parse)
+                effective = story.filter
+            else:
+                run.run()
+                effective = parse or lint_against(parse_tier_filter(), topology.tiers)
+                keys, unknown, ambiguous = resolve_blocks(run, blocks)
+                story = None if ambiguous else blocks_story(run, keys, effective)
+    return LookedUp(
+        source.name,
+        index,
+        run.loop.block_tokens,
+        effective,
+        story,
+        ambiguous,
+        unknown,
+        [*warnings_before(topology, GivenFilter("json", effective)), *run.warnings],
+    )
+
+
+def _refuse_fixture(source: TraceSource) -> None:
+    from kvtier_cli.traces.detect import HEAD_BYTES, looks_like_fixture
+
+    if looks_like_fixture(source.head(HEAD_BYTES), source.name):
+        import shlex
+
+        run = f"kvtier replay {shlex.quote(source.name)}" if source.path else "kvtier replay FILE"
+        raise InputError("is a scripted fixture, not a trace", file=source.name, hint=f"Run it with {run}.")
+
+
+def _print_text(found: LookedUp, options: Shared, *, rows: bool, wide: bool) -> None:
+    from kvtier_cli.render.console import plain
+
+    out, remarks = options.stdout(), options.stderr()
+    for warning in found.warnings:  # which repeat names and words of files
+        remarks.warn(plain(warning))
+    if found.story is None:
+        from kvtier_cli.render.matches_view import matches_lines
+
+        lines = matches_lines(found.ambiguous, found.trace, out, wide=wide)
+    else:
+        from kvtier_cli.render.story_view import story_lines
+
+        lines = story_lines(found.story, out, rows=rows, wide=wide)
+    for line in lines:
+        print(line)
+    for label in found.unknown:
+        from kvtier_cli.wording import shown
+
+        remarks.note(plain(f"no request of {found.trace} has a block {shown(label)}"))
+
+
+def _write_json(found: LookedUp, topology: Topology) -> None:
+    from kvtier_cli.render.filter_json import filter_as_json, tiers_as_json
+    from kvtier_cli.render.json_out import write
+    from kvtier_cli.render.story_json import story_as_json
+
+    story = {"blocks": [], "summary": None} if found.story is None else story_as_json(found.story)
+    label = None if found.story is None else found.story.label
+    body = {
+        "trace": found.trace,
+        "request": None if found.request is None else {"id": label, "index": found.request},
+        "topology": topology.name,
+        "block_tokens": found.block_tokens,
+        "filter": filter_as_json(found.parse),
+        "tiers": tiers_as_json(found.parse, topology),
+        **story,
+        "ambiguous": {label: [match._asdict() for match in matches] for label, matches in found.ambiguous.items()},
+        "unknown": list(found.unknown),
+        "warnings": list(found.warnings),
+    }
+    write("lookup", body)
