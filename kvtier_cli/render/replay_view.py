@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from kvtier_cli.render.console import Output, cell_width, columns, plain
 from kvtier_cli.render.json_out import SCOPE
 from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
+from kvtier_cli.replay.reasons import count
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import Locality, Medium
 from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
@@ -31,12 +33,7 @@ def replay_lines(
     yield from _facts(_heading(names, figures, topology, parse, block_tokens, out), out)
     served, blocks = figures["blocks_loaded"], figures["blocks"]
     share = f", {_percent(served, blocks)} of all" if blocks else ""
-    whole = figures["requests_served_whole"]
-    yield from wrapped(
-        f"served {served:,} blocks{share}; {whole:,} of {figures['requests']:,} requests were served whole",
-        out,
-        style="bold",
-    )
+    yield from wrapped(f"served {served:,} of {blocks:,} blocks{share}", out, style="bold")
     yield ""
     yield from _outcome_lines(figures, out)
     yield ""
@@ -44,7 +41,7 @@ def replay_lines(
     yield ""
     yield from _remarks(figures, out)
     if seconds is not None:
-        yield "  " + "   ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+        yield from _facts([f"{name} {value:.2f} s" for name, value in seconds.items()], out, indent=2)
     yield from wrapped(SCOPE, out, indent=2, style="muted")
 
 
@@ -56,45 +53,52 @@ def _heading(
     block_tokens: int,
     out: Output,
 ) -> list[str]:
-    shown = [out.shorten(plain(name), max(20, out.width // 2)) for name in names]
-    title = shown[0] if len(shown) == 1 else f"{shown[0]} and {len(shown) - 1} more, joined"
+    at_most = max(20, out.width // 2)
+    title = out.shorten(plain(names[0]), at_most)
     load_filter = "no filter" if parse is None else f"filter {parse.filter.short()}"
     return [
-        title,
-        f"{figures['requests']:,} requests",
-        f"{figures['blocks']:,} blocks of {block_tokens:,} tokens",
+        title if len(names) == 1 else f"{title} and {len(names) - 1} more, joined",
+        count(figures["requests"], "request"),
+        f"{count(figures['blocks'], 'block')} of {count(block_tokens, 'token')}",
         load_filter,
-        plain(topology.name),
+        out.shorten(plain(topology.name), at_most),
     ]
 
 
-def _facts(facts: Sequence[str], out: Output) -> Iterator[str]:
-    """Facts with gaps between them, in as many lines as it takes."""
+def _facts(facts: Sequence[str], out: Output, *, indent: int = 0) -> Iterator[str]:
+    """Facts with gaps between them, in as many lines as it takes; one that is wider than a line is shortened."""
     line = ""
     for fact in facts:
-        longer = f"{line}   {fact}" if line else fact
+        fact = out.shorten(fact, out.width - max(indent, 2))
+        longer = _joined(line, fact) if line else " " * indent + fact
         if line and cell_width(longer) > out.width:
             yield line
-            longer = "  " + fact
+            longer = " " * max(indent, 2) + fact
         line = longer
     yield line
 
 
+def _joined(line: str, fact: str) -> str:
+    gap = " " if line.endswith(":") else "   " if line else ""
+    return f"{line}{gap}{fact}"
+
+
 def _outcome_lines(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
     blocks = figures["blocks"]
-    counts = {name: count for name, count in figures["outcomes"].items() if count}
+    counts = {name: number for name, number in figures["outcomes"].items() if number}
     most = max(counts.values(), default=1)
     rows = [["", "outcome", "blocks", "of all", "", ""]]
-    for name, count in counts.items():
-        bar = "#" * max(1, round(BAR * count / most))
+    details = [_details(name, figures, out) for name in counts]
+    for (name, number), more in zip(counts.items(), details, strict=True):
+        bar = "#" * max(1, round(BAR * number / most))
         rows.append(
             [
                 out.style(out.symbol(name), name),
                 name,
-                f"{count:,}",
-                _percent(count, blocks),
+                f"{number:,}",
+                _percent(number, blocks),
                 out.style(bar, name) if name != "filtered" else bar,
-                _details(name, figures),
+                reduce(_joined, more, ""),
             ]
         )
     lines = columns(rows, "<<>>", gap=1)
@@ -104,35 +108,37 @@ def _outcome_lines(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
     lines = columns([row[:5] for row in rows], "<<>>", gap=1)
     if max(map(cell_width, lines)) > out.width:
         lines = columns([row[:4] for row in rows], "<<>>", gap=1)
-    for row, line in zip(rows, lines, strict=True):
+    yield lines[0]
+    for more, line in zip(details, lines[1:], strict=True):
         yield line
-        if row[5]:
-            yield from wrapped(row[5], out, indent=6)
+        if more:
+            yield from _facts(more, out, indent=6)
 
 
-def _details(name: str, figures: Mapping[str, Any]) -> str:
+def _details(name: str, figures: Mapping[str, Any], out: Output) -> list[str]:
     """Where the blocks of an outcome came from, or are."""
     parts = {
-        "promoted": _parts(figures["served_by_tier"], leave_out=PRIMARY_NAME),
-        "filtered": _parts(figures["filtered_by_tier"], "in "),
-        "denied": _parts(figures["denied_by_tier"], "hit in "),
-        "absent": _parts(figures["absent_by_reason"]),
-        "unreached": _unreached(figures),
+        "promoted": _parts(figures["served_by_tier"], out, leave_out=PRIMARY_NAME),
+        "filtered": _parts(figures["filtered_by_tier"], out, "in "),
+        "denied": _parts(figures["denied_by_tier"], out, "hit in "),
+        "absent": _parts(figures["absent_by_reason"], out),
+        "unreached": _unreached(figures, out),
     }
-    return parts.get(name, "")
+    return parts.get(name, [])
 
 
-def _parts(counts: Mapping[str, int], word: str = "", *, leave_out: str | None = None) -> str:
-    return "   ".join(f"{word}{plain(name)} {count:,}" for name, count in counts.items() if count and name != leave_out)
+def _parts(counts: Mapping[str, int], out: Output, word: str = "", *, leave_out: str | None = None) -> list[str]:
+    return [f"{word}{_name(name, out)} {number:,}" for name, number in counts.items() if number and name != leave_out]
 
 
-def _unreached(figures: Mapping[str, Any]) -> str:
+def _unreached(figures: Mapping[str, Any], out: Output) -> list[str]:
     held = figures["unreached_held_by_tier"]
     nowhere = figures["outcomes"]["unreached"] - sum(held.values())
-    found = [f"held by {plain(name)} {count:,}" for name, count in held.items() if count]
-    if nowhere:
-        found.append(f"not stored {nowhere:,}")
-    return f"{_BEHIND}: {'   '.join(found)}"
+    return [f"{_BEHIND}:", *_parts(held, out, "held by "), *([f"not stored {nowhere:,}"] if nowhere else [])]
+
+
+def _name(name: str, out: Output) -> str:
+    return out.shorten(plain(name), NAME_WIDTH)
 
 
 def _tier_lines(figures: Mapping[str, Any], topology: Topology, out: Output) -> Iterator[str]:
@@ -150,17 +156,28 @@ def _tier_lines(figures: Mapping[str, Any], topology: Topology, out: Output) -> 
             moved = figures["bytes"][tier.name]
             row += [format_size(moved["read"]), format_size(moved["written"])]
     table = [heads, *rows]
-    shown = list(range(len(heads)))
-    skipped = any(figures["skipped_by_tier"].values())
-    for column in (None, 1, 2, 8, 4, 9, 5, 7) if skipped else (None, 1, 2, 7, 8, 4, 9, 5):
-        if column is not None:
-            shown.remove(column)
-        lines = columns(
-            [[row[at] for at in shown] for row in table], "<" + "".join(">" if at > 2 else "<" for at in shown[1:])
-        )
+    lines: list[str] = []
+    for shown, shrink in _ever_fewer(len(heads), skipped=any(figures["skipped_by_tier"].values())):
+        cells = [[row[at] for at in shown] for row in table]
+        align = "".join("<" if at <= 2 else ">" for at in shown)
+        lines = columns(cells, align, shrink=shrink, width=out.width, mark="…" if out.unicode else "..")
         if max(map(cell_width, lines)) <= out.width:
             break
     yield from lines
+
+
+def _ever_fewer(count: int, *, skipped: bool) -> Iterator[tuple[list[int], int | None]]:
+    """The columns to show, and which of them may be shortened: at last the names, before the bytes go too."""
+    shown = list(range(count))
+    yield shown, None
+    for gone in (1, 2, 8, 4, 9, 5, 7) if skipped else (1, 2, 7, 8, 4, 9, 5):
+        shown.remove(gone)
+        yield shown, None
+    yield shown, 0
+    for gone in (11, 10, 3):
+        if gone in shown:
+            shown.remove(gone)
+            yield shown, 0
 
 
 def _tier_row(
@@ -172,7 +189,7 @@ def _tier_row(
     hits = figures["primary_hits"] if primary else figures["hits_by_tier"][name]
     resident = figures["resident"]["primary" if primary else name]
     return [
-        out.shorten(plain(name), NAME_WIDTH),
+        _name(name, out),
         medium,
         locality,
         f"{asked:,}",
@@ -190,22 +207,23 @@ def _remarks(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
     lost = figures["lost_to_filter"]
     if lost:
         yield from wrapped(
-            f"lost to the filter: {lost:,} blocks (an upper bound: admitting them changes evictions)", out, indent=2
+            f"lost to the filter: {count(lost, 'block')} (an upper bound: admitting them changes evictions)",
+            out,
+            indent=2,
         )
     if figures["stores_refused"]:
         yield from wrapped(
             f"stores refused: {figures['stores_refused']:,}, the primary had no slots to give", out, indent=2
         )
     if figures["promotions_failed"]:
-        yield from wrapped(
-            f"promotions failed: {figures['promotions_failed']:,} ({_parts(figures['failed_by_tier'])})", out, indent=2
-        )
+        failed = [f"promotions failed: {figures['promotions_failed']:,}", *_parts(figures["failed_by_tier"], out)]
+        yield from _facts(failed, out, indent=2)
     if figures["gave_up"]:
         yield from wrapped(
             f"requests that gave up waiting: {figures['gave_up']:,}; vLLM would wait for ever", out, indent=2
         )
     if figures["evicted_unread"]:
-        yield from wrapped(f"promoted and evicted unread: {figures['evicted_unread']:,} blocks", out, indent=2)
+        yield from wrapped(f"promoted and evicted unread: {count(figures['evicted_unread'], 'block')}", out, indent=2)
     if figures["bytes"] is None:
         yield from wrapped("bytes: not known (give block.bytes_per_token)", out, indent=2)
 

@@ -6,6 +6,7 @@ ints, counted up in order of first sight; ids are labels for people, digests wha
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 Label = int | str
@@ -26,6 +27,7 @@ class BlockTable:
         # An id nearly always stands for one chain: its first. The others are looked up by (parent, id).
         self._first: dict[Label, int] = {}
         self._others: dict[tuple[int, Label], int] = {}
+        self._others_of: dict[Label, list[int]] = {}
         self._digests: dict[int, bytes] = {ROOT: ROOT_DIGEST}
 
     def __len__(self) -> int:
@@ -71,6 +73,7 @@ class BlockTable:
                 self.parents.append(parent)
                 if label in self._first:
                     self._others[parent, label] = key
+                    self._others_of.setdefault(label, []).append(key)
                 else:
                     self._first[label] = key
             keys.append(key)
@@ -88,14 +91,15 @@ class BlockTable:
         first = self._first.get(label)
         if first is None:
             return []
-        return [first, *(key for (_, other), key in self._others.items() if other == label)]
+        return [first, *self._others_of.get(label, ())]
 
     def name(self, key: int) -> str:
         """The label of a block for people; the second, third… block of one label is `label~2`, `label~3`…"""
         label = self.labels[key]
         if self._first[label] == key:
             return str(label)
-        return f"{label}~{self.named(label).index(key) + 1}"
+        others = self._others_of[label]  # counted up, as all keys are
+        return f"{label}~{bisect_left(others, key) + 2}"
 
     def digest(self, key: int) -> bytes:
         """32 bytes that name the chain, the same in every run: SHA-256 over the parent's digest and the id.

@@ -65,13 +65,14 @@ class DiskStore(MemoryStore):
         try:
             _make_folder(self.folder)
             order = _inspect(self.folder, lock_timeout)
+            keys = list(map(codec.key_of, order.names))
             self._cache = BlockCache(self.folder, lock_timeout=lock_timeout)
         except (*DATABASE_ERRORS, OSError) as error:
             raise fault(error, self.folder) from error
         self._is_open = True
         self._next_place = order.next_place
-        if order.names:
-            super().write(list(map(codec.key_of, order.names)))
+        if keys:
+            super().write(keys)
 
     @staticmethod
     def open_readonly(

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from kvtier_cli.errors import EnvironmentFault
 from kvtier_cli.tiering.model import BlockKey
@@ -37,8 +39,13 @@ class DiskReader(MemoryStore):
         self._lock_timeout = lock_timeout
         self._pretended: set[BlockKey] = set()
         names = self._open().names
-        if names:
-            super().write(list(map(codec.key_of, names)))
+        try:
+            keys = list(map(codec.key_of, names))
+        except BaseException:
+            self.close()
+            raise
+        if keys:
+            super().write(keys)
 
     def _open(self) -> Order:
         """Opens the database and reads the order; once more where somebody wrote meanwhile."""
@@ -100,3 +107,11 @@ class DiskReader(MemoryStore):
 
     def close(self) -> None:
         self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
