@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from kvtier_cli.render.console import Output, cell_width, columns
@@ -33,9 +32,19 @@ def noted_table(
 
 
 def wrapped(text: str, out: Output, *, indent: int = 0, style: str = "") -> Iterator[str]:
-    """The lines of `text` in the width of `out`; a word that is longer than that stays whole."""
+    """The lines of `text` in the width of `out`, by cells; a word that is longer than that stays whole."""
     blank = " " * indent
-    for line in textwrap.wrap(
-        text, out.width, initial_indent=blank, subsequent_indent=blank, break_long_words=False, break_on_hyphens=False
-    ):
-        yield out.style(line, style) if style else line
+    line = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else blank + word
+        if line and cell_width(longer) > out.width:
+            yield _styled(line, out, style)
+            longer = blank + word
+        line = longer
+    if line:
+        yield _styled(line, out, style)
+
+
+def _styled(line: str, out: Output, style: str) -> str:
+    line = line.rstrip()
+    return out.style(line, style) if style else line

@@ -12,7 +12,7 @@ from kvtier_cli.replay.op_shape import check_fields, check_op, check_requests
 from kvtier_cli.replay.outcome_shape import check_expect
 from kvtier_cli.replay.preset_check import check_state
 from kvtier_cli.replay.source_text import SourceText
-from kvtier_cli.tiering.json_text import decode_json
+from kvtier_cli.tiering.json_text import decode_unique_json
 from kvtier_cli.tiering.text_file import read_text_file
 from kvtier_cli.tiering.topology import BUILT_IN, Topology
 from kvtier_cli.tiering.topology_shape import topology_from_builtins
@@ -101,22 +101,10 @@ def _decode(text: str, name: str) -> tuple[SourceText, object]:
     if not text.strip():
         raise InputError("is empty, expected a fixture", file=name)
     if text.lstrip().startswith("{") and PurePath(name).suffix.lower() not in _YAML_SUFFIXES:
-        return SourceText(name, text, "json"), _decode_json(text, name)
+        return SourceText(name, text, "json"), decode_unique_json(text, name)
     from kvtier_cli.tiering.yaml_text import decode_yaml
 
     return SourceText(name, text, "yaml"), decode_yaml(text, name)
-
-
-def _decode_json(text: str, name: str) -> object:
-    try:
-        return decode_json(text, name, unique_keys=True)
-    except InputError as error:
-        if error.line is not None:
-            raise
-        from kvtier_cli.tiering.yaml_text import locate_repeated_key
-
-        line, column = locate_repeated_key(text) or (None, None)
-        raise InputError(error.message, file=name, line=line, column=column) from error
 
 
 def _check_texts(value: object, path: tuple[str | int, ...], source: SourceText) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from kvtier_cli.errors import InputError
@@ -12,14 +13,31 @@ from kvtier_cli.wording import shown
 _TOKEN = re.compile(r"-?\w[\w.+-]*|.", re.DOTALL)
 
 
-def decode_json(text: str, name: str, *, unique_keys: bool = False) -> object:
+def decode_unique_json(text: str, name: str) -> object:
+    """As `decode_json`, for files of our own: a key that stands twice in one object is an InputError with its place."""
+    try:
+        return _decode(text, name, _unique)
+    except InputError as error:
+        if error.line is not None:
+            raise
+        from kvtier_cli.tiering.yaml_text import locate_repeated_key
+
+        line, column = locate_repeated_key(text) or (None, None)
+        raise InputError(error.message, file=name, line=line, column=column) from error
+
+
+def decode_json(text: str, name: str) -> object:
     """The value of `text`; `name` is what errors call its source.
 
-    As in Python, NaN and Infinity are numbers, and of equal keys the last holds (with `unique_keys` that is an
-    error). Raises InputError with line and column for syntax, and for what Python's limits refuse.
+    As in Python, NaN and Infinity are numbers, and of equal keys the last holds. Raises InputError with line and
+    column for syntax, and for what Python's limits refuse.
     """
+    return _decode(text, name, None)
+
+
+def _decode(text: str, name: str, pairs_hook: Callable[[list[tuple[str, Any]]], object] | None) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_unique if unique_keys else None)
+        return json.loads(text, object_pairs_hook=pairs_hook)
     except json.JSONDecodeError as error:
         words = _syntax_words(error.msg, text, error.pos)
         raise InputError(

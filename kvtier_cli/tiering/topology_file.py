@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Final
 
 from kvtier_cli.errors import InputError
-from kvtier_cli.tiering.json_text import decode_json
+from kvtier_cli.tiering.json_text import decode_unique_json
 from kvtier_cli.tiering.text_file import read_text_file
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.tiering.topology_checks import topology_warnings
@@ -60,7 +60,7 @@ def read_topology_text(text: str, name: str, *, form: str | None = None) -> Topo
     if form != "yaml" and text.lstrip().startswith("{"):
         form = "json"
     if form == "json":
-        value = _decode_json(text, name)
+        value = decode_unique_json(text, name)
     elif form == "toml":
         value = _decode_toml(text, name)
     elif form == "yaml":
@@ -91,18 +91,6 @@ def _decode_unknown(text: str, name: str) -> tuple[object, str]:
     if not isinstance(value, dict) and _TOML_LINE.search(text):
         raise toml_fault
     return value, "yaml"
-
-
-def _decode_json(text: str, name: str) -> object:
-    try:
-        return decode_json(text, name, unique_keys=True)
-    except InputError as error:
-        if error.line is not None:
-            raise
-        from kvtier_cli.tiering.yaml_text import locate_repeated_key
-
-        line, column = locate_repeated_key(text) or (None, None)
-        raise InputError(error.message, file=name, line=line, column=column) from error
 
 
 def _decode_yaml(text: str, name: str) -> object:

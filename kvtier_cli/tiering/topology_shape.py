@@ -176,6 +176,8 @@ class _Reader:
             parsed = msgspec.convert(value, _File)
         except msgspec.ValidationError as error:
             self._refuse(str(error))
+        except UnicodeEncodeError as error:  # msgspec's own message could not be encoded
+            self.fail((), f"{shown(error.object)} holds half a surrogate pair")
         if parsed.version != VERSION:
             self.fail(("version",), f"version {parsed.version} of a topology is not known, only {VERSION} is")
         block = BlockSpec(parsed.block.tokens, self._bytes_per_token(parsed.block.bytes_per_token))

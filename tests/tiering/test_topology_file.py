@@ -396,3 +396,9 @@ class TestBlockNames:
     def test_other_uses_of_the_marks_and_what_is_no_text_are_refused(self, name: object) -> None:
         with pytest.raises(InputError):
             check_block_name(name)
+
+
+@pytest.mark.parametrize("text", [r'{"primary": "\ud800"}', r'{"primary": {"policy": "\ud800"}}', r'{"tiers": "\udfff"}'])
+def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str) -> None:
+    with pytest.raises(InputError):
+        read_topology_text(text, "tiers.json")
