@@ -1,0 +1,1 @@
+"""What was recorded from vLLM's manager, and that ours does the same."""
