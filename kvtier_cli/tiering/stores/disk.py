@@ -96,23 +96,23 @@ class DiskStore(MemoryStore):
         order = puts if recent is None else recent
         if not order and not deletes:
             return
-        name_of, length, first = self._codec.name_of, self.payload_bytes, self._next_place
+        name_of, cache, first = self._codec.name_of, self._cache, self._next_place
         places: Mapping[BlockKey, int] = dict(zip(order, range(first, first + len(order)), strict=True))
         with self._job():
-            delete, put = self._cache.delete, self._cache.set
-            for key in deletes:
-                delete(name_of(key))
-            for key in puts:
-                name = name_of(key)
-                put(name, pack(name, payload_for(name, length)), tag=places[key])
+            if deletes:
+                cache.remove(list(map(name_of, deletes)))
+            cache.put(((name_of(key), places[key]) for key in puts), self._value_of)
             if len(order) > len(puts):
                 new = set(puts)
-                self._cache.renumber((place, name_of(key)) for key, place in places.items() if key not in new)
+                cache.renumber((place, name_of(key)) for key, place in places.items() if key not in new)
         super().write(puts, deletes, recent)
         self._next_place += len(order)
         if self._touched:
             for key in (*deletes, *order):
                 self._touched.pop(key, None)
+
+    def _value_of(self, name: str) -> bytes:
+        return pack(name, payload_for(name, self.payload_bytes))
 
     def refresh(self, keys: Sequence[BlockKey]) -> None:
         super().refresh(keys)

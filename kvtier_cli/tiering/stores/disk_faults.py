@@ -18,6 +18,7 @@ _FULL = "is on a full disk"
 _READ_ONLY = "may not be written"
 _LOCKED = "is locked by another process"
 _DAMAGED = "is damaged: its database cannot be read"
+_FOREIGN_ROWS = "is damaged: its database has rows that kvtier did not write"
 _HANDLES = "cannot be opened: too many files are open"
 
 _HINTS = {
@@ -25,6 +26,7 @@ _HINTS = {
     _READ_ONLY: "Check who owns the folder and how it is mounted.",
     _LOCKED: "Wait for it to end, or allow more time with --lock-timeout.",
     _DAMAGED: "See what is lost with kvtier doctor, and mend it with kvtier doctor --repair.",
+    _FOREIGN_ROWS: "See them with kvtier doctor, and remove them with kvtier doctor --repair.",
     _HANDLES: "Close some, or raise the limit (ulimit -n).",
 }
 _BY_SQLITE = {
@@ -35,6 +37,7 @@ _BY_SQLITE = {
     sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_CONSTRAINT: _FOREIGN_ROWS,
 }
 _DAMAGE = (
     sqlite3.SQLITE_CORRUPT,
@@ -113,9 +116,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _why_not_opened(folder: Path) -> OSError | None:
     """What the system says about the database; SQLite only says that it could not open it."""
+    handles: list[int] = []
     try:
-        os.close(os.open(folder / DATABASE, os.O_RDWR | os.O_CLOEXEC))
-        os.close(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
+        handles.append(os.open(folder / DATABASE, os.O_RDWR | os.O_CLOEXEC))
+        # As many at once as SQLite has of a database: its log and the index of that, too, and the folder to sync.
+        handles += [os.open(folder, os.O_RDONLY | os.O_CLOEXEC) for _ in range(3)]
     except OSError as error:
         return error
+    finally:
+        for handle in handles:
+            os.close(handle)
     return None

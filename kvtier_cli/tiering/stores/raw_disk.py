@@ -6,7 +6,8 @@ overrides each method that does; `disk_values.py` reads the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from kvtier_cli.tiering.stores.disk_values import (
     value_in_row,
     value_path,
 )
+
+_NAMES_AT_ONCE = 500
+"""SQLite takes at least 999 values in one statement."""
 
 
 class RawDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
@@ -125,6 +129,30 @@ class BlockCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
             rows = connection.execute("SELECT 1 FROM Cache WHERE filename = ?", (written[0],)).fetchall()
             self.disk.settle(committed=bool(rows))
 
+    # `set` and `delete` would do, block by block; a job's blocks all at once take half the time.
+
+    def put(self, blocks: Iterable[tuple[str, int]], value_of: Callable[[str], bytes]) -> None:
+        """Part of a job: store blocks that are not there, as (name, place in the order).
+
+        Raises sqlite3.IntegrityError for a name that is there.
+        """
+        disk, now = self.disk, time.time()
+        self._con.executemany(
+            "INSERT INTO Cache (key, raw, store_time, access_time, tag, size, mode, filename, value)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            ((*disk.put(name), now, now, place, *disk.store(value_of(name), False)) for name, place in blocks),
+        )
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Part of a job: delete blocks, their files at its end."""
+        for start in range(0, len(names), _NAMES_AT_ONCE):
+            part = names[start : start + _NAMES_AT_ONCE]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT filename FROM Cache WHERE filename IS NOT NULL AND raw = 1 AND key IN ({marks})"  # noqa: S608
+            for (filename,) in self._con.execute(query, part):
+                self.disk.remove(filename)
+        self._con.executemany("DELETE FROM Cache WHERE key = ? AND raw = 1", zip(names, strict=True))
+
     def renumber(self, places: Iterable[tuple[int, str]]) -> None:
-        """Give blocks other places in the order: pairs of (place, name). Part of a job."""
+        """Part of a job: give blocks other places in the order, as (place, name)."""
         self._con.executemany("UPDATE Cache SET tag = ? WHERE key = ? AND raw = 1", places)
