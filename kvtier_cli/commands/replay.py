@@ -56,6 +56,15 @@ def command(
             show_default=False,
         ),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="DIR",
+            help="Keep the secondary tiers on disk, in this new or empty folder; without it they are in memory.",
+            show_default=False,
+        ),
+    ] = None,
     timing: Annotated[bool, typer.Option("--timing", help="Tell the seconds it took.")] = False,
     update: Annotated[
         bool, typer.Option("--update", help="Rewrite a fixture's expectations to what was found.")
@@ -76,7 +85,9 @@ def command(
         if fixtures:
             source = ctx.get_parameter_source("topology")
             named = topology if source is not None and source.name == "COMMANDLINE" else None
-            _refuse_for_fixtures(fixtures[0], {"--tiers": tiers, "--topology": named, "--events": events})
+            _refuse_for_fixtures(
+                fixtures[0], {"--tiers": tiers, "--topology": named, "--events": events, "--store": store}
+            )
         status = ExitStatus.DONE
         if fixtures:
             from kvtier_cli.commands.replay_fixtures import replay_fixtures
@@ -87,6 +98,8 @@ def command(
                 raise InputError("--update and --state are for scripted fixtures", file=traces[0].name)
             if events is not None and len(traces) > 1 and not join:
                 raise InputError("--events writes one run", hint="Replay one trace at a time, or --join them.")
+            if store is not None and len(traces) > 1 and not join:
+                raise InputError("--store takes one run", hint="Replay one trace at a time, or --join them.")
             if events == "-" and options.json:
                 raise InputError("--events - and --json both write to stdout", hint="Give --events a file.")
             if tiers == "-" and "-" in files:
@@ -95,7 +108,17 @@ def command(
                 _refuse_to_overwrite(traces, events)
             chosen = given_topology(topology)
             given = None if tiers is None else given_filter(tiers, chosen)
-            _replay_traces(traces, chosen, given, options, join=join, skip_bad=skip_bad, events=events, timing=timing)
+            _replay_traces(
+                traces,
+                chosen,
+                given,
+                options,
+                join=join,
+                skip_bad=skip_bad,
+                events=events,
+                store=store,
+                timing=timing,
+            )
         return status
 
 
@@ -135,6 +158,7 @@ def _replay_traces(
     join: bool,
     skip_bad: bool,
     events: str | None,
+    store: str | None,
     timing: bool,
 ) -> None:
     runs = [traces] if join else [[trace] for trace in traces]
@@ -145,7 +169,9 @@ def _replay_traces(
     if not options.json:
         _warn(warn, options)
     for position, sources in enumerate(runs):
-        run, figures, times = _replay(sources, topology, given, options, skip_bad=skip_bad, events=events, timed=timing)
+        run, figures, times = _replay(
+            sources, topology, given, options, skip_bad=skip_bad, events=events, store=store, timed=timing
+        )
         names = [source.name for source in sources]
         if options.json:
             documents.append(_run_document(names, run, given, figures, [*warn, *run.warnings], times))
@@ -181,6 +207,7 @@ def _replay(
     *,
     skip_bad: bool,
     events: str | None,
+    store: str | None,
     timed: bool,
 ) -> tuple[TraceRun, dict[str, Any], dict[str, float] | None]:
     """One run, its figures and, if `timed`, the seconds it took."""
@@ -196,6 +223,11 @@ def _replay(
     label = sources[0].name if len(sources) == 1 else f"{len(sources)} traces"
     started = perf_counter()
     with ExitStack() as stack:
+        kept = None
+        if store is not None:
+            from kvtier_cli.workspace.kept import tiers_in
+
+            kept = stack.enter_context(tiers_in(Path(store), topology))
         advance = stack.enter_context(progress(total, label, options.progress))
         run = TraceRun(
             sources,
@@ -205,13 +237,16 @@ def _replay(
             on_bytes=advance,
             events=events is not None,
             timed=timed,
+            kept=kept,
         )
         if events is not None:
             from kvtier_cli.commands.outputs import output_file
             from kvtier_cli.replay.event_log import EventLog
 
             file = stack.enter_context(output_file(events))
-            run.listen(EventLog(file, run.manager.take_events, run.loop.table, run.arrival_seconds))
+            run.listen(
+                EventLog(file, run.manager.take_events, run.loop.text_keys or run.loop.table, run.arrival_seconds)
+            )
         figures = run.run()
     total_seconds = perf_counter() - started
     replaying = total_seconds - run.read_seconds

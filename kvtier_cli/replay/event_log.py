@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.tiering.kv_events import kv_events, wire_hash
 from kvtier_cli.tiering.model import BlockKey, OffloadingEvent
 from kvtier_cli.tiering.observer import Observer
+
+
+class Digests(Protocol):
+    """What gives the blocks of a run their digests."""
+
+    def digest(self, key: Any) -> bytes:
+        """32 bytes that name the block, as `BlockTable.digest` has them."""
 
 
 class EventLog(Observer):
@@ -24,7 +30,7 @@ class EventLog(Observer):
         self,
         file: BinaryIO,
         take_events: Callable[[], list[OffloadingEvent]],
-        table: BlockTable,
+        table: Digests,
         arrival: Callable[[], float | None],
     ) -> None:
         self._file = file
@@ -48,5 +54,5 @@ class EventLog(Observer):
     def _hash(self, key: BlockKey) -> int:
         found = self._hashes.get(key)
         if found is None:
-            found = self._hashes[key] = wire_hash(self._table.digest(key))  # type: ignore[arg-type]  # a replay's key
+            found = self._hashes[key] = wire_hash(self._table.digest(key))
         return found

@@ -81,13 +81,18 @@ class ReplayLoop:
         self.gave_up = 0
         self.loaded_promoted = [0] * len(manager.tiers)
 
-    def keys(self, request: Request) -> Sequence[BlockKey]:
-        """The blocks of a request, without its partly filled last block where the replay drops tails."""
+    def numbers(self, request: Request) -> list[int]:
+        """The blocks of a request by their numbers in `table`, without its partly filled last block where the replay
+        drops tails."""
         ids = request.hash_ids
         if self.spec.tail == "drop":
             ids = ids[: request.input_length // self.block_tokens]
+        return self.table.keys(ids)
+
+    def keys(self, request: Request) -> Sequence[BlockKey]:
+        """The blocks of a request as the manager knows them."""
         known = len(self.table)
-        numbers = self.table.keys(ids)
+        numbers = self.numbers(request)
         if self._faulty and len(self.table) > known:
             self._mark_faulty(range(known, len(self.table)))
         return numbers if self.text_keys is None else self.text_keys.keys(numbers)

@@ -22,6 +22,11 @@ def text_key(label: Label, digest: bytes) -> str:
     return f"{label}{_MARK}{digest.hex()}"
 
 
+def text_key_start(label: Label) -> str:
+    """How the keys of all blocks with that label begin; those of some others too (`5102:x` is a label as well)."""
+    return f"{label}{_MARK}"
+
+
 def label_of(key: str) -> str:
     """The label in a text key; a text that is none is its own label."""
     label, mark, _ = key.rpartition(_MARK)

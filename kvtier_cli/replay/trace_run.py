@@ -46,8 +46,9 @@ class KeptTiers:
 class TraceRun:
     """One run of a manager over one trace, or over several one after another.
 
-    `kept` gives it the tiers; without, it makes some in memory. `load_filter` applies to every request; None leaves each its own. `on_bytes` hears of progress. With `timed` it
-    adds up in `read_seconds` what reading took, sorting included.
+    `kept` gives it the tiers; without, it makes some in memory. `load_filter` applies to every request; None leaves
+    each its own. `on_bytes` hears of progress. With `timed` it adds up in `read_seconds` what reading took, sorting
+    included.
     """
 
     def __init__(

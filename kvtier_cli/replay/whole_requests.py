@@ -87,9 +87,9 @@ class WholeRequests:
 
     def _named(self, request: Request, trace: str) -> list[str]:
         """The blocks of a request under their labels, `id~2` for the second block of a label."""
-        keys = self._loop.keys(request)
+        numbers = self._loop.numbers(request)
         self._block_names += _new_names(self._loop.table, len(self._block_names), trace, request.line)
-        return [self._block_names[key] for key in keys]
+        return [self._block_names[number] for number in numbers]
 
 
 def _new_names(table: BlockTable, known: int, trace: str, line: int) -> Iterator[str]:
