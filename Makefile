@@ -22,7 +22,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/kvtier demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q $(ARGS)
+	$(BIN)/python -m pytest -q -n auto $(ARGS)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "kvtier_cli/replay": {"msgspec", "yaml", "numpy"},
     "kvtier_cli/analysis": {"numpy", "distributed", "dask"},
     "kvtier_cli/live": {"msgspec", "zmq"},
+    "kvtier_cli/workspace": {"msgspec", "platformdirs"},
     "kvtier_cli/render": {"rich", "msgspec"},
     "kvtier_cli/commands": {"typer"},
 }
