@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kvtier_cli.tiering.stores import BlockStore, MemoryStore
+from kvtier_cli.tiering.stores.disk import DiskStore
 from kvtier_cli.tiering.topology import TierSpec
 
 MakeStore = Callable[[TierSpec, Path], BlockStore]
@@ -13,6 +14,7 @@ MakeStore = Callable[[TierSpec, Path], BlockStore]
 
 BACKENDS: dict[str, MakeStore] = {
     "memory": lambda spec, folder: MemoryStore(),
+    "disk": lambda spec, folder: DiskStore(folder / spec.name),
 }
 SLOW = BACKENDS.keys() - {"memory"}
 """Replay what is shipped with every test run, all the others only in `make soak`."""
