@@ -62,7 +62,7 @@ def set_faults(
     workspace: WorkspaceOption = None,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
 ) -> int:
-    """Ask for faults of a tier, and take that back; they hold for every command until then. Or say where it lies."""
+    """Make a tier fail, or stop that; say where its store lies. It holds until it is set otherwise."""
     options = shared(ctx)
     given = ctx.parent.params if ctx.parent is not None else {}
     if offline is None and fail_rate is None and seed is None and place is None:

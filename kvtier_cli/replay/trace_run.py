@@ -148,6 +148,12 @@ class TraceRun:
     def _settle_block_tokens(self, tokens: int, name: str) -> None:
         if self._settled is not None and tokens != self._settled:
             raise InputError(f"blocks of {tokens:,} tokens cannot join blocks of {self._settled:,}", file=name)
+        said = self.topology.block
+        if self._settled is None and said.bytes_per_token and said.tokens and said.tokens != tokens:
+            self.warnings.append(
+                f"{name}: its blocks have {tokens:,} tokens, not the {said.tokens:,} that the topology says: "
+                f"capacities given there as sizes count blocks of {said.tokens:,} tokens"
+            )
         self._settled = self.loop.block_tokens = tokens
         if self._settle is not None:
             self._settle(tokens)

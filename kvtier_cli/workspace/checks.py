@@ -5,6 +5,7 @@ The stores are checked by `stores/disk_check.py`; the installation by `installat
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +19,7 @@ from kvtier_cli.tiering.stores.disk_faults import DATABASE
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.tiering.topology_file import load_topology
 from kvtier_cli.workspace.layout import ASIDE, PARTS, STATE, TIERS, TOPOLOGY, store_name
-from kvtier_cli.workspace.lock import forget_the_dead
+from kvtier_cli.workspace.lock import forget_the_dead, holders
 from kvtier_cli.workspace.state import State, damaged, leftovers, read_state, write_state
 
 _SHOWN = 5
@@ -38,6 +39,7 @@ class Check:
 def check_workspace(path: Path, *, repair: bool, lock_timeout: float) -> Iterator[Check]:
     """The checks of the workspace in `path`, which the caller has locked, to write if it is to be repaired."""
     yield from _check_folder(path, repair=repair)
+    yield _check_lock(path, repair=repair)
     state_check = _check_state(path, repair=repair)
     yield state_check
     topology, topology_check = _check_topology(path)
@@ -73,14 +75,17 @@ def _check_folder(path: Path, *, repair: bool) -> Iterator[Check]:
                     file.unlink()
         # The next writer does the same: nothing is wrong.
         yield Check("leftovers", True, f"{len(killed)} unfinished file(s) of a writer that was killed", _done(repair))
-    if repair:
-        gone = forget_the_dead(path)
-        if gone:
-            yield Check("lock", True, f"{gone} holder(s) were killed", "forgotten")
 
 
 def _done(repair: bool) -> str:
     return "removed" if repair else "the next writer removes them"
+
+
+def _check_lock(path: Path, *, repair: bool) -> Check:
+    others = [holder.words() for holder in holders(path) if holder.pid != os.getpid()]
+    found = f"{', '.join(others)} reads it too" if others else "nobody else has it"
+    gone = forget_the_dead(path) if repair else 0
+    return Check("lock", True, found, f"forgot {gone:,} that were killed" if gone else "")
 
 
 def _check_state(path: Path, *, repair: bool) -> Check:

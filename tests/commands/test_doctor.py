@@ -11,6 +11,7 @@ import pytest
 from kvtier_cli.commands.installation import PACKAGES, check_package
 from kvtier_cli.errors import ExitStatus
 from kvtier_cli.workspace import open_workspace
+from kvtier_cli.workspace.checks import check_workspace
 from tests.conftest import CHECKOUT, RunsKvtier
 from tests.tiering.disk_tampering import execute
 from tests.workspace.in_process import run_here
@@ -76,10 +77,21 @@ def test_what_it_shows_of_a_damaged_store_is_inert_and_fits(kvtier: RunsKvtier, 
 def test_a_workspace_in_use_is_not_checked(kvtier: RunsKvtier, tmp_path: Path) -> None:
     space = filled(tmp_path, [[0, 1, 2]])
     with open_workspace(space, command="kvtier dash"):
-        assert kvtier("doctor", "--workspace", str(space)).status == 0
+        assert kvtier("doctor", "--workspace", str(space)).status == 0, "it may be read by several"
         ran = kvtier("doctor", "--repair", "--lock-timeout", "0", "--workspace", str(space))
     assert (ran.stdout, ran.status) == ("", ExitStatus.ENVIRONMENT)
     assert "in use by `kvtier dash`" in ran.stderr
+
+
+def test_those_who_read_it_are_named_and_those_who_were_killed_forgotten(tmp_path: Path) -> None:
+    space = filled(tmp_path, [[0, 1, 2]])
+    with open_workspace(space, command="kvtier load"):
+        [name] = (space / "holders").iterdir()
+        (space / "holders" / "4121-9").write_bytes(name.read_bytes())
+        [lock] = [check for check in check_workspace(space, repair=False, lock_timeout=1) if check.name == "lock"]
+        assert (lock.found, lock.repair) == ("nobody else has it", ""), "this process does not count"
+        [lock] = [check for check in check_workspace(space, repair=True, lock_timeout=1) if check.name == "lock"]
+        assert lock.repair == "forgot 1 that were killed"
 
 
 def test_the_packages_it_looks_for_are_those_that_kvtier_declares() -> None:

@@ -90,10 +90,20 @@ def test_the_size_of_a_block_is_the_traces_else_the_topologys_else_512_tokens(
     trace: MakeTrace, stated: int | None, topology_says: int | None, tokens: int
 ) -> None:
     request = {"input_length": tokens, "hash_ids": [1], **({"block_size": stated} if stated else {})}
-    run = TraceRun([trace(request)], replace(BUILT_IN, block=BlockSpec(topology_says, 10)))
+    run = TraceRun([trace(request)], replace(BUILT_IN, block=BlockSpec(topology_says)))
     for _ in run.steps():
         assert run.loop.block_tokens == tokens
     assert run.warnings == []
+
+
+def test_a_topology_that_may_have_counted_blocks_of_another_size_is_said(trace: MakeTrace) -> None:
+    sources = [trace(asks(1, block_size=512), name=name) for name in ("a.jsonl", "b.jsonl")]
+    run = TraceRun(sources, replace(BUILT_IN, block=BlockSpec(16, 1024)))
+    run.run()
+    assert run.warnings == [
+        "a.jsonl: its blocks have 512 tokens, not the 16 that the topology says: "
+        "capacities given there as sizes count blocks of 16 tokens"
+    ]
 
 
 def test_progress_is_told_in_bytes_of_the_file(trace: MakeTrace) -> None:

@@ -70,6 +70,15 @@ class TestStore:
         manager.complete_store("r1", ["b1", "b2"])
         assert (manager.primary.free, manager.primary.evictable) == (0, 2)
 
+    def test_its_blocks_may_come_in_any_sequence_when_it_completes_and_so_may_those_of_a_load(self) -> None:
+        manager = manager_of(2)
+        manager.on_new_request("r1")
+        manager.prepare_store("r1", ("b1", "b2"))
+        manager.complete_store("r1", ("b1", "b2"))
+        manager.prepare_load("r1", ("b1",))
+        manager.complete_load("r1", ["b1"])
+        assert manager.primary.evictable == 2
+
     def test_what_is_being_read_is_not_evicted(self) -> None:
         manager = manager_of(2)
         fill(manager, "r1", "b1 b2")
