@@ -178,13 +178,13 @@ def tier_classes(v: types.SimpleNamespace) -> dict[str | None, type]:
             whole = len(good) == len(job.keys)
             return v.JobResult(job_id=job.job_id, success=whole, successful_keys=None if whole else good)
 
-        def touch(self, keys: Iterable[bytes], req_context: Any) -> None:  # noqa: ARG002
+        def touch(self, keys: Iterable[bytes], req_context: Any) -> None:
             """Keys last to first, those resident become the most recent."""
             for key in reversed(list(keys)):
                 if key in self.keys:
                     self.keys.move_to_end(key)
 
-        def on_new_request(self, req_context: Any) -> Any:  # noqa: ARG002
+        def on_new_request(self, req_context: Any) -> Any:
             """This tier's wish: blocks as they come, or all of a request's."""
             return self._context
 
@@ -195,7 +195,7 @@ def tier_classes(v: types.SimpleNamespace) -> dict[str | None, type]:
                 if not self.askers[key]:
                     del self.askers[key], self.asked_times[key]
 
-        def on_schedule_end(self, context: Any) -> None:  # noqa: ARG002
+        def on_schedule_end(self, context: Any) -> None:
             """A step has passed."""
             self.count += 1
 

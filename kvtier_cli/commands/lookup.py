@@ -16,6 +16,7 @@ from kvtier_cli.commands.inputs import (
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.commands.workspace_options import LOCK_TIMEOUT, LockTimeoutOption, WorkspaceOption
 from kvtier_cli.errors import ExitStatus, InputError
 
 if TYPE_CHECKING:
@@ -31,9 +32,8 @@ EXAMPLES = (
     "kvtier lookup --trace fixtures/chat.jsonl --request 284 --tiers local \\\n      --topology fixtures/demo.toml",
     "kvtier lookup --trace fixtures/agent.jsonl --request t30.21 --tiers deny",
     "kvtier lookup --trace fixtures/chat.jsonl 14 15 16 --tiers storage:remote",
+    "kvtier lookup 14 15 16 --tiers storage:local --commit",
 )
-
-_NO_HISTORY = "there are no tiers to look in: a lookup needs the history of a trace"
 
 
 def command(
@@ -42,7 +42,8 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[BLOCK...]",
-            help="Ids of blocks, looked up in order after the whole trace. What starts with - follows --.",
+            help="Ids of blocks, looked up in order: in the workspace, or after the whole of --trace. What starts "
+            "with - follows --.",
             show_default=False,
         ),
     ] = None,
@@ -57,7 +58,12 @@ def command(
     ] = None,
     trace: Annotated[
         str | None,
-        typer.Option("--trace", metavar="FILE", help="The history: a trace (JSONL, - is stdin).", show_default=False),
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="The history: a trace (JSONL, - is stdin). Without it the tiers are those of the workspace.",
+            show_default=False,
+        ),
     ] = None,
     request: Annotated[
         str | None,
@@ -69,42 +75,65 @@ def command(
         ),
     ] = None,
     topology: TopologyOption = None,
+    workspace: WorkspaceOption = None,
+    commit: Annotated[
+        bool,
+        typer.Option("--commit", help="Let the workspace keep what the lookup changes, as a server would."),
+    ] = False,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     rows: Annotated[bool, typer.Option("--rows", help="A row a block, however many there are.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Names and ids whole.")] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
 ) -> int:
     """Look a prompt's blocks up: which tiers were skipped, asked, hit or denied for each, and why.
 
-    The requests of the history run under their own filters. The answer says what the first block that was not served
-    came to, and what the tiers behind it hold.
+    In the workspace, which it leaves as it is unless told to --commit; or after the history of a trace, whose requests
+    run under their own filters. The answer says what the first block that was not served came to, and what the tiers
+    behind it hold.
     """
     options = shared(ctx)
     if trace is None:
-        raise InputError(_NO_HISTORY, hint="Give --trace FILE, and --request ID or the ids of blocks.")
+        if request is not None:
+            raise InputError("--request is one of a trace", hint="Give --trace FILE with it.")
+        if _is_typed(ctx, "topology"):
+            raise InputError("--topology does not apply to a workspace, which has its own", hint="Give --trace FILE.")
+    elif commit or _is_typed(ctx, "workspace"):
+        raise InputError("--trace looks into no workspace", hint="Leave out --workspace and --commit, or --trace.")
     if request is not None and blocks:
         raise InputError("--request looks the request's own blocks up", hint="Give either --request or blocks.")
     if request is None and not blocks:
-        raise InputError("nothing to look up", hint="Give --request ID, or the ids of blocks.")
+        raise InputError("nothing to look up", hint="Give the ids of blocks, or --trace FILE --request ID.")
+    if trace is None:
+        from kvtier_cli.commands.lookup_workspace import look_up_in_workspace
+
+        found = look_up_in_workspace(workspace, blocks or (), tiers, commit=commit, lock_timeout=lock_timeout)
+        _show(found, options, rows=rows, wide=wide)
+        return ExitStatus.DONE
     if trace == "-" and tiers == "-":
         raise InputError("--trace - and --tiers - both read stdin", hint="Give the filter as text or @FILE.")
     chosen = given_topology(topology)
     parse = None if tiers is None else given_filter(tiers, chosen).parse
     found = look_up(trace, request, blocks or (), chosen, parse, options, skip_bad=skip_bad)
-    if options.json:
-        _write_json(found, chosen)
-    else:
-        _print_text(found, options, rows=rows, wide=wide)
+    _show(found, options, rows=rows, wide=wide)
     return ExitStatus.DONE
+
+
+def _is_typed(ctx: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line, and not only in a variable of the environment."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """What a lookup came to: a story, or the blocks that an ambiguous label stands for. `request` counts from 0;
-    `unknown` are labels that no block of the trace has."""
+    """What a lookup came to: a story, or the blocks that an ambiguous label stands for. It was made after the history
+    of `trace`, or in `workspace`. `request` counts from 0; `unknown` are labels that no block there has."""
 
-    trace: str
+    trace: str | None
+    workspace: str | None
+    topology: Topology
     request: int | None
-    block_tokens: int
+    block_tokens: int | None
     parse: FilterParse
     story: RequestStory | None
     ambiguous: Mapping[str, Sequence[BlockMatch]]
@@ -150,6 +179,8 @@ def look_up(
                 story = None if ambiguous else blocks_story(run, keys, effective)
     return LookedUp(
         source.name,
+        None,
+        topology,
         index,
         run.loop.block_tokens,
         effective,
@@ -170,6 +201,13 @@ def _refuse_fixture(source: TraceSource) -> None:
         raise InputError("is a scripted fixture, not a trace", file=source.name, hint=f"Run it with {run}.")
 
 
+def _show(found: LookedUp, options: Shared, *, rows: bool, wide: bool) -> None:
+    if options.json:
+        _write_json(found)
+    else:
+        _print_text(found, options, rows=rows, wide=wide)
+
+
 def _print_text(found: LookedUp, options: Shared, *, rows: bool, wide: bool) -> None:
     from kvtier_cli.render.console import plain
 
@@ -179,7 +217,7 @@ def _print_text(found: LookedUp, options: Shared, *, rows: bool, wide: bool) -> 
     if found.story is None:
         from kvtier_cli.render.matches_view import matches_lines
 
-        lines = matches_lines(found.ambiguous, found.trace, out, wide=wide)
+        lines = matches_lines(found.ambiguous, _place(found), out, wide=wide)
     else:
         from kvtier_cli.render.story_view import story_lines
 
@@ -189,10 +227,16 @@ def _print_text(found: LookedUp, options: Shared, *, rows: bool, wide: bool) -> 
     for label in found.unknown:
         from kvtier_cli.wording import shown
 
-        remarks.note(plain(f"no request of {found.trace} has a block {shown(label)}"))
+        holder = "no tier of" if found.trace is None else "no request of"
+        remarks.note(plain(f"{holder} {_place(found)} has a block {shown(label)}"))
 
 
-def _write_json(found: LookedUp, topology: Topology) -> None:
+def _place(found: LookedUp) -> str:
+    """What was looked into, by name."""
+    return found.trace or found.workspace or ""
+
+
+def _write_json(found: LookedUp) -> None:
     from kvtier_cli.render.filter_json import filter_as_json, tiers_as_json
     from kvtier_cli.render.json_out import write
     from kvtier_cli.render.story_json import story_as_json
@@ -201,11 +245,12 @@ def _write_json(found: LookedUp, topology: Topology) -> None:
     label = None if found.story is None else found.story.label
     body = {
         "trace": found.trace,
+        "workspace": found.workspace,
         "request": None if found.request is None else {"id": label, "index": found.request},
-        "topology": topology.name,
+        "topology": found.topology.name,
         "block_tokens": found.block_tokens,
         "filter": filter_as_json(found.parse),
-        "tiers": tiers_as_json(found.parse, topology),
+        "tiers": tiers_as_json(found.parse, found.topology),
         **story,
         "ambiguous": {label: [match._asdict() for match in matches] for label, matches in found.ambiguous.items()},
         "unknown": list(found.unknown),

@@ -31,7 +31,7 @@ def matches_lines(
         rows = [
             [
                 show(match.name),
-                f"{match.at:,}",
+                out.symbol("none") if match.at is None else f"{match.at:,}",
                 out.symbol("none") if match.behind is None else show(match.behind),
                 ", ".join(map(show, match.holders)) or "no tier",
             ]

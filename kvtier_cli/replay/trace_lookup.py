@@ -32,10 +32,11 @@ _IDS_COMPARED = 10_000
 
 class BlockMatch(NamedTuple):
     """One of several blocks with the same label: `name` tells it from the others. `at`: its place in its prompts, from
-    0; `behind`: the name of the block before it (None: it begins them); `holders`: the tiers that have it now."""
+    0 (None: not known); `behind`: the name of the block before it (None: it begins them, or that is not known);
+    `holders`: the tiers that have it now."""
 
     name: str
-    at: int
+    at: int | None
     behind: str | None
     holders: tuple[str, ...]
 

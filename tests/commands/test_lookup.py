@@ -15,6 +15,7 @@ from kvtier_cli.commands import lookup
 from tests.conftest import CHECKOUT, Ran, RunsKvtier, in_terminal, python_environment
 from tests.golden_files import assert_golden
 from tests.test_import_hygiene import STARTS_WITHOUT, loaded_by
+from tests.workspace.spaces import filled, topology
 
 LOCAL = '[{"medium":"storage","locality":"local"}]'
 TOUR = [
@@ -66,10 +67,15 @@ def test_a_terminal_sees_the_same(golden: str, env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("example", lookup.EXAMPLES)
-def test_each_example_runs_as_written(example: str) -> None:
+def test_each_example_runs_as_written(example: str, tmp_path: Path) -> None:
+    space = filled(tmp_path, [[14, 15, 16]], topology())
     script = f'kvtier() {{ "{sys.executable}" -m kvtier_cli.main "$@"; }}\n{example}'
     done = subprocess.run(
-        ["/bin/sh", "-c", script], capture_output=True, env=python_environment(), cwd=CHECKOUT, check=False
+        ["/bin/sh", "-c", script],
+        capture_output=True,
+        env=python_environment({"KVTIER_WORKSPACE": str(space)}),
+        cwd=CHECKOUT,
+        check=False,
     )
     assert (done.stderr, done.returncode) == (b"", 0)
     assert b" served" in done.stdout
@@ -201,8 +207,13 @@ def test_json_tells_what_took_the_slots(kvtier: RunsKvtier, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("args", "said", "hint"),
     [
-        (["b1"], "there are no tiers to look in: a lookup needs the history of a trace", "Give --trace FILE"),
-        (["--trace", "t.jsonl"], "nothing to look up", "Give --request ID, or the ids of blocks."),
+        (["--workspace", "none", "b1"], "there is no workspace in none", "kvtier init"),
+        ([], "nothing to look up", "Give the ids of blocks, or --trace FILE --request ID."),
+        (["--request", "0"], "--request is one of a trace", "Give --trace FILE with it."),
+        (["--topology", "tiers.toml", "1"], "--topology does not apply to a workspace", "Give --trace FILE."),
+        (["--trace", "t.jsonl", "--commit", "1"], "--trace looks into no workspace", "Leave out"),
+        (["--trace", "t.jsonl", "--workspace", "w", "1"], "--trace looks into no workspace", "Leave out"),
+        (["--trace", "t.jsonl"], "nothing to look up", "Give the ids of blocks, or --trace FILE --request ID."),
         (["--trace", "t.jsonl", "--request", "0", "1"], "--request looks the request's own blocks up", "Give either"),
         (["--trace", "t.jsonl", "--request", "7"], 't.jsonl: has no request "7"', "It has 2, r0 to r1."),
         (["--trace", "-", "--tiers", "-", "1"], "--trace - and --tiers - both read stdin", "Give the filter"),

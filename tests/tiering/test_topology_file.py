@@ -398,7 +398,9 @@ class TestBlockNames:
             check_block_name(name)
 
 
-@pytest.mark.parametrize("text", [r'{"primary": "\ud800"}', r'{"primary": {"policy": "\ud800"}}', r'{"tiers": "\udfff"}'])
+@pytest.mark.parametrize(
+    "text", [r'{"primary": "\ud800"}', r'{"primary": {"policy": "\ud800"}}', r'{"tiers": "\udfff"}']
+)
 def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str) -> None:
     with pytest.raises(InputError):
         read_topology_text(text, "tiers.json")
