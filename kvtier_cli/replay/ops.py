@@ -236,7 +236,7 @@ class OpRunner:
         return WholeRequests(self.manager, self._history, self._names, self._folder)
 
     def _run(self, op: Mapping[str, Any]) -> Outcome:
-        return {"outcomes": self._whole.run(op["id"], op["blocks"], op.get("kv_load_tiers", MISSING))}
+        return self._whole.run(op["id"], op["blocks"], op.get("kv_load_tiers", MISSING))
 
     def _replay(self, op: Mapping[str, Any]) -> Outcome:
         return {"figures": self._whole.replay(op["trace"], op.get("kv_load_tiers", MISSING))}

@@ -13,7 +13,7 @@ from kvtier_cli.errors import InputError
 from kvtier_cli.replay.figures import figures
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.loop import ReplayLoop
-from kvtier_cli.replay.outcomes import BlockHistory, Outcome, OutcomeSums, find_stop
+from kvtier_cli.replay.outcomes import BlockHistory, Outcome, OutcomeSums, Stop, find_stop
 from kvtier_cli.tiering.block_names import check_block_name
 from kvtier_cli.tiering.filters import MISSING, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
@@ -32,6 +32,7 @@ class _Watcher(OutcomeSums):
     def __init__(self, manager: TieringManager, history: BlockHistory) -> None:
         super().__init__(manager, history)
         self.outcomes: list[str] = []
+        self.stop: Stop | None = None
 
     def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
         super().last_pass(req_id, keys, loaded, gave_up, first_new)
@@ -40,6 +41,7 @@ class _Watcher(OutcomeSums):
         stop = find_stop(self.manager, request, keys, loaded, gave_up, self.history)
         rest = [] if stop is None else [stop.outcome] + [Outcome.UNREACHED] * (len(keys) - loaded - 1)
         self.outcomes = [outcome.value for outcome in served + rest]
+        self.stop = stop
 
 
 class WholeRequests:
@@ -59,10 +61,18 @@ class WholeRequests:
         self._loop = ReplayLoop(manager, self._topology.replay, tokens, self._watcher)
         self._block_names: list[str] = []
 
-    def run(self, req_id: str, blocks: Sequence[str], kv_load_tiers: object) -> list[str]:
-        """One request; returns the terminal outcome of each of its blocks."""
+    def run(self, req_id: str, blocks: Sequence[str], kv_load_tiers: object) -> dict[str, Any]:
+        """One request; returns the terminal outcome of each of its blocks, and why the first that was not served was
+        not (None where all were): `block`, `tier`, `reason` of an absent one, and `by` which request it is lost."""
         self._replay(req_id, blocks, parse_tier_filter(kv_load_tiers).filter)
-        return self._watcher.outcomes
+        stop = self._watcher.stop
+        why = stop and {
+            "block": blocks[stop.at],
+            "tier": None if stop.tier is None else self._topology.tiers[stop.tier].name,
+            "reason": None if stop.reason is None else stop.reason.value,
+            "by": self._names.get(stop.by, stop.by),
+        }
+        return {"outcomes": self._watcher.outcomes, "why": why}
 
     def replay(self, trace: str, kv_load_tiers: object) -> dict[str, Any]:
         """The requests of a trace in order of arrival, under one filter, or with MISSING each under its own.

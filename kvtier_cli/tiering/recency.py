@@ -89,7 +89,8 @@ class Recency:
         if keys is self._oldest:
             # What `oldest` walked over to find them need not be walked over again.
             for segment, length in self._consumed:
-                self._written -= len(segment.keys) - length
+                if not segment.is_open:
+                    self._written -= len(segment.keys) - length
                 del segment.keys[length:]
         self._oldest = None
 

@@ -119,7 +119,7 @@ class SecondaryTier(SecondaryTierManager):
         self._lookups: dict[BlockKey, int] = {}
         self._asking: dict[BlockKey, set[Hashable]] = {}
         self._asked_by: dict[Hashable, set[BlockKey]] = {}
-        self._has_faults = bool(spec.offline or spec.fail_rate or spec.fail_loads or spec.fail_stores)
+        self._has_faults = bool(spec.fail_rate or spec.fail_loads or spec.fail_stores)
         self._random = random.Random(spec.seed)  # noqa: S311 - faults on demand, no secret
 
     def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
@@ -182,7 +182,7 @@ class SecondaryTier(SecondaryTierManager):
         self._last_due = self._count
 
     def _finish(self, job: TransferJob) -> JobResult:
-        failed = self._unlucky(job) if self._has_faults else _NO_BLOCKS
+        failed = self._unlucky(job) if self._has_faults or self.offline else _NO_BLOCKS
         if job.kind is JobKind.CASCADE:
             evicted = self._put(job.keys, failed, repeats=self.request_level)
             if evicted and self.tell_evicted is not None:

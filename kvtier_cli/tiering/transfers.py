@@ -149,7 +149,8 @@ class Transfers:
     def _end_cascade(self, tier: int, result: JobResult) -> None:
         job = result.job
         cascade = self._cascades.pop(job.job_id)
-        self._counters.written[tier] += len(job.keys) - len(result.failed)
+        failed = result.failed
+        self._counters.written[tier] += sum(key not in failed for key in job.keys) if failed else len(job.keys)
         cascade.running -= 1
         if not cascade.running:
             self._primary.unpin(cascade.keys)

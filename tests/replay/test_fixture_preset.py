@@ -133,8 +133,9 @@ def runs(requests: Any, first: int) -> list[dict[str, Any]]:
 
 
 def without_job_ids(value: Any) -> Any:
+    """Without what a state does not hold: the ids of jobs, and what once happened to a block that is nowhere now."""
     if isinstance(value, dict):
-        return {key: without_job_ids(item) for key, item in value.items() if key != "job"}
+        return {key: without_job_ids(item) for key, item in value.items() if key not in ("job", "why")}
     return [without_job_ids(item) for item in value] if isinstance(value, list) else value
 
 

@@ -1,4 +1,4 @@
-"""An order of recency, against a plain list; and that it does not keep what no longer counts."""
+"""An order of recency, and the LRU policy on it, against a plain list; and that neither keeps what no longer counts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from kvtier_cli.tiering import recency
+from kvtier_cli.tiering.policies import LruPolicy, RequestRecency
 from kvtier_cli.tiering.recency import Recency
 
 KEYS = st.lists(st.integers(0, 11), max_size=8, unique=True)
@@ -17,39 +18,41 @@ SLACK = recency._SLACK
 
 
 class AgainstAList(RuleBasedStateMachine):
-    """`listed` has the least recent first, as the order of recency iterates."""
+    """`listed` has the least recent first."""
+
+    listed: list[int]
 
     @initialize(slack=st.sampled_from((SLACK, 0, -SLACK)))
     def start(self, slack: int) -> None:
         recency._SLACK = slack
+        self.listed = []
         self.recency = Recency()
-        self.listed: list[int] = []
+        self.policy = LruPolicy(12)
 
     def teardown(self) -> None:
         recency._SLACK = SLACK
 
+    def held(self, keys: list[int]) -> list[int]:
+        return [key for key in keys if key in self.listed]
+
+    def without(self, keys: list[int]) -> list[int]:
+        return [key for key in self.listed if key not in keys]
+
+
+class OrderOfRecency(AgainstAList):
     @rule(keys=KEYS)
     def append(self, keys: list[int]) -> None:
         self.recency.append(keys)
-        self.listed = [key for key in self.listed if key not in keys] + keys
+        self.listed = self.without(keys) + keys
 
     @rule(keys=KEYS)
     def discard(self, keys: list[int]) -> None:
-        held = [key for key in keys if key in self.listed]
+        held = self.held(keys)
         self.recency.discard(held)
-        self.listed = [key for key in self.listed if key not in held]
-
-    @rule(count=st.integers(0, 14), busy=KEYS, protected=KEYS, take=st.booleans())
-    def oldest(self, count: int, busy: list[int], protected: list[int], take: bool) -> None:
-        found = self.recency.oldest(count, dict.fromkeys(busy), dict.fromkeys(protected))
-        free = [key for key in self.listed if key not in busy and key not in protected]
-        assert found == free[:count]
-        if take:
-            self.recency.discard(found)
-            self.listed = [key for key in self.listed if key not in found]
+        self.listed = self.without(held)
 
     @rule(count=st.integers(0, 14), take=st.booleans())
-    def oldest_of_all(self, count: int, take: bool) -> None:
+    def oldest(self, count: int, take: bool) -> None:
         found = self.recency.oldest(count)
         assert found == self.listed[:count]
         if take:
@@ -62,34 +65,77 @@ class AgainstAList(RuleBasedStateMachine):
         assert set(self.recency.segments) == set(self.listed)
 
 
-def test_any_sequence_of_moves_gives_the_order_of_a_plain_list() -> None:
-    run_state_machine_as_test(AgainstAList, settings=settings(stateful_step_count=40))
+class Lru(AgainstAList):
+    """Requests that come and go at once, without positions."""
+
+    @rule(keys=KEYS)
+    def insert(self, keys: list[int]) -> None:
+        absent = [key for key in keys if key not in self.listed]
+        if not absent:
+            return
+        request = RequestRecency()
+        self.policy.access(request, dict.fromkeys(absent), ())
+        self.policy.insert(request, absent)
+        self.listed += absent
+
+    @rule(keys=KEYS)
+    def touch(self, keys: list[int]) -> None:
+        self.policy.touch(keys, {})
+        self.listed = self.without(keys) + self.held(keys)[::-1]
+
+    @rule(keys=KEYS)
+    def serve(self, keys: list[int]) -> None:
+        held = self.held(keys)
+        request = RequestRecency()
+        self.policy.access(request, dict.fromkeys(held), held)
+        self.policy.commit(request)
+        self.listed = self.without(held) + held[::-1]
+
+    @rule(keys=KEYS)
+    def give_back(self, keys: list[int]) -> None:
+        held = self.held(keys)
+        self.policy.remove(held)
+        self.listed = self.without(held)
+
+    @rule(count=st.integers(0, 12), busy=KEYS, protected=KEYS)
+    def evict(self, count: int, busy: list[int], protected: list[int]) -> None:
+        victims = [key for key in self.listed if key not in busy and key not in protected][:count]
+        found = self.policy.evict(len(victims), dict.fromkeys(busy, 1), dict.fromkeys(protected))
+        assert found == victims
+        self.listed = self.without(victims)
+
+    @invariant()
+    def the_order_is_that_of_the_list(self) -> None:
+        assert self.policy.state() == {"name": "lru", "order": self.listed}
+        assert set(self.policy.resident) == set(self.listed)
 
 
-def written(order: Recency) -> int:
-    return sum(len(segment.keys) for segment in order._order)
+@pytest.mark.parametrize("machine", [OrderOfRecency, Lru])
+def test_any_sequence_of_moves_gives_the_order_of_a_plain_list(machine: type[AgainstAList]) -> None:
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))
 
 
 def move_all(order: Recency) -> None:
     order.append(range(100))
 
 
-def replace_all(order: Recency) -> None:
+def evict_all(order: Recency) -> None:
     order.discard(order.oldest(100))
     order.append(range(100))
 
 
-def replace_others(order: Recency) -> None:
+def discard_all(order: Recency) -> None:
     order.discard(list(order))
     order.append(range(100))
 
 
-@pytest.mark.parametrize("turn", [move_all, replace_all, replace_others])
+@pytest.mark.parametrize("turn", [move_all, evict_all, discard_all])
 def test_blocks_that_come_and_go_for_ever_take_no_more_room(turn: Callable[[Recency], None]) -> None:
     order = Recency()
     order.append(range(100))
     for _ in range(500):
         turn(order)
     assert list(order) == list(range(100))
-    assert written(order) <= 4 * 100 + SLACK + 100
+    written = sum(len(segment.keys) for segment in order._order)
+    assert written <= 4 * 100 + SLACK + 100
     assert len(order._order) <= 60

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from kvtier_cli.errors import ManagerError
 from kvtier_cli.tiering.model import BlockKey, group_of
 
 
@@ -31,11 +32,19 @@ class RequestRecency:
 
     def set_positions(self, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
         """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
-        if type(positions) is range and positions.step > 0 and not self.positions and not self.accessed:
+        if (
+            type(positions) is range
+            and len(keys) == len(positions)
+            and positions.step > 0
+            and not self.positions
+            and not self.accessed
+        ):
             self.positions = dict(zip(keys, positions, strict=True))
             self.rising = len(self.positions) == len(keys)
             return
         self.rising = False
+        if len(keys) != len(positions):
+            raise ManagerError(f"{len(positions):,} positions for {len(keys):,} blocks")
         for key, position in zip(keys, positions, strict=True):
             if position is not None:
                 self.positions[key] = position
