@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 from kvtier_cli.tiering.model import BlockKey
-from kvtier_cli.tiering.recency import Recency
-
-_NO_DAMAGE: Mapping[BlockKey, str] = {}
 
 
 class MemoryStore:
-    """A `BlockStore` that ends with the process."""
+    """A `BlockStore` that ends with the process.
 
-    def __init__(self) -> None:
-        self._recency = Recency()
+    `bounded` says whether blocks will be taken from the old end time and again, which an ordered map does cheaply; a
+    plain dict takes less time and memory for everything else.
+    """
+
+    def __init__(self, *, bounded: bool = True) -> None:
+        self._index: dict[BlockKey, None] = OrderedDict() if bounded else {}
 
     @property
     def index(self) -> Mapping[BlockKey, object]:
-        return self._recency.segments
+        return self._index
 
     def oldest(self, count: int) -> Sequence[BlockKey]:
-        return self._recency.oldest(count)
+        return list(islice(self._index, max(count, 0)))
 
     def least_recent_first(self) -> Iterator[BlockKey]:
-        return iter(self._recency)
+        return iter(self._index)
 
     def write(
         self, puts: Sequence[BlockKey], deletes: Collection[BlockKey] = (), recent: Sequence[BlockKey] | None = None
     ) -> None:
-        self._recency.discard(deletes)
-        self._recency.append(puts if recent is None else recent)
-
-    def read(self, keys: Sequence[BlockKey]) -> Mapping[BlockKey, str]:
-        return _NO_DAMAGE
+        index = self._index
+        for key in deletes:
+            del index[key]
+        for key in puts:  # faster than update(dict.fromkeys(…)), which hashes twice
+            index[key] = None
+        if recent is not None:
+            self.refresh(recent)
 
     def refresh(self, keys: Sequence[BlockKey]) -> None:
-        self._recency.append(keys)
+        index = self._index
+        for key in keys:
+            del index[key]
+            index[key] = None
+
+    def read(self, keys: Sequence[BlockKey]) -> Mapping[BlockKey, str]:
+        return {}
 
     def close(self) -> None:
         """There is nothing to let go of."""
