@@ -29,6 +29,7 @@ from typing import Any
 
 import diskcache
 
+from benchmarks.replay import TRACE
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.text_keys import TextKeys
 from kvtier_cli.tiering.payload import payload_for
@@ -127,7 +128,7 @@ def measure(trace: str, payload_bytes: int, rounds: int, folder: Path | None) ->
 def main() -> int:
     """Prints both sides; 1 if the target is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("trace")
+    parser.add_argument("trace", nargs="?", default=str(TRACE), help="Mooncake JSONL (default: %(default)s)")
     parser.add_argument("--payload", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
