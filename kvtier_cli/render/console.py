@@ -88,11 +88,11 @@ class Output:
     def note(self, text: str) -> None:
         """A remark on stderr that nobody misses with `--quiet`; this is to be the Output of stderr."""
         if not self.quiet:
-            _to_stderr(f"{self.style('note:', 'note')} {text}")
+            _to_stderr(f"{self.style('note:', 'note')} {plain(text)}")
 
     def warn(self, text: str) -> None:
         """A warning on stderr, shown with `--quiet` too; this is to be the Output of stderr."""
-        _to_stderr(f"{self.style('warning:', 'warning')} {text}")
+        _to_stderr(f"{self.style('warning:', 'warning')} {plain(text)}")
 
 
 def output_for(
