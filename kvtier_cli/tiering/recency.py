@@ -65,8 +65,13 @@ class Recency:
         if self._order[-1] is not segment:
             return False
         segment.moment = self.tick()
-        self._written += len(segment.keys)
+        self._wrote(len(segment.keys))
         return True
+
+    def _wrote(self, count: int) -> None:
+        self._written += count
+        if self._written > 4 * len(self.segments) + _SLACK:
+            self._tidy()
 
     def append(self, keys: Sequence[BlockKey]) -> None:
         """Make blocks, new or not, the most recent, in order, at one new moment. No repeats."""
@@ -76,10 +81,8 @@ class Recency:
         for key in keys:  # faster than update(dict.fromkeys(…)), which hashes twice
             segments[key] = segment
         self._order.append(segment)
-        self._written += len(keys)
         self._oldest = None
-        if self._written > 4 * len(self.segments) + _SLACK:
-            self._tidy()
+        self._wrote(len(keys))
 
     def discard(self, keys: Collection[BlockKey]) -> None:
         """Take blocks out; all are in."""

@@ -139,3 +139,18 @@ def test_blocks_that_come_and_go_for_ever_take_no_more_room(turn: Callable[[Rece
     written = sum(len(segment.keys) for segment in order._order)
     assert written <= 4 * 100 + SLACK + 100
     assert len(order._order) <= 60
+
+
+def test_a_prompt_that_is_served_for_ever_takes_no_more_room() -> None:
+    policy = LruPolicy(100)
+    prompt = dict.fromkeys(range(100))
+    for served in range(500):
+        request = RequestRecency()
+        request.set_positions(list(prompt), range(16, 1616, 16))
+        policy.access(request, dict(prompt), prompt if served else ())
+        if not served:
+            policy.insert(request, list(prompt))
+        policy.commit(request)
+    order = policy._recency._order
+    assert sum(len(segment.keys) for segment in order) <= 4 * 100 + SLACK + 100
+    assert policy.state()["order"] == list(reversed(prompt))
