@@ -505,3 +505,14 @@ def test_a_closed_pipe_is_no_error(folder: Path, args: list[str]) -> None:
             assert child.stdout.readline().startswith(b'{"seq":0')
         child.stdout.close()
         assert (child.stderr.read(), child.wait(timeout=60)) == (b"", ExitStatus.DONE)
+
+
+def test_the_events_of_the_last_request_reach_the_storage_tiers_too(kvtier: RunsKvtier, tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_text('{"input_length": 1024, "hash_ids": [1, 2]}\n')
+    events = tmp_path / "events.jsonl"
+    plain_run = kvtier("replay", str(trace), "--json")
+    ran = kvtier("replay", str(trace), "--json", "--events", str(events))
+    assert (ran.stdout, ran.status) == (plain_run.stdout, 0)
+    media = [event["medium"] for line in events.read_text().splitlines() for event in json.loads(line)["events"]]
+    assert media == ["CPU"] * 2 + ["STORAGE"] * 4
