@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from kvtier_cli.replay.ops import OpRunner
+from kvtier_cli.replay.outcomes import BlockHistory
 from tests.conformance.backends import BACKENDS, SLOW, MakeStore
 from tests.conformance.corpus import HERE, SETS, Difference, Scenario, first_difference, paths, read, runner
 from tests.tiering.naive_manager import NaiveManager
@@ -54,6 +56,29 @@ def test_so_do_all_the_others_where_they_are(name: str, backend: str, recordings
         folder = tmp_path / path.stem
         folder.mkdir()
         different.append(told(difference(read(path), BACKENDS[backend], folder)))
+    assert [words for words in different if words] == []
+
+
+def unobserved_difference(scenario: Scenario) -> str:
+    """Where the states come out otherwise when nobody hears of the decisions, or only those do who sum up outcomes."""
+    for observer in (None, BlockHistory()):
+        ops = OpRunner(scenario.topology)
+        ops.manager.observe(observer)
+        for index, (op, recorded) in enumerate(zip(scenario.ops, scenario.outcomes, strict=True)):
+            ops.run(op)
+            if ops.state() != recorded["state"]:
+                return f"{scenario.name}, op {index}: {op}"
+    return ""
+
+
+def test_who_hears_of_the_decisions_changes_none_of_them() -> None:
+    assert [words for scenario in shipped_scenarios() if (words := unobserved_difference(scenario))] == []
+
+
+@pytest.mark.parametrize("name", ["scenarios", "scenarios-extended"])
+def test_nor_does_it_in_all_the_others_where_they_are(name: str, recordings: Path) -> None:
+    different = [unobserved_difference(read(path)) for path in paths(recordings / name)]
+    assert different
     assert [words for words in different if words] == []
 
 

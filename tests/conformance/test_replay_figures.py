@@ -55,7 +55,12 @@ def check(kvtier: RunsKvtier, recordings: Path, tmp_path: Path, trace: str, run:
     tiers = ["--tiers", json.dumps(recording["kv_load_tiers"])] if "kv_load_tiers" in recording else []
     ran = kvtier("replay", str(file), "--topology", str(topology), *tiers, "--json")
     assert (ran.status, ran.stdout != "") == (0, True), ran.stderr
-    assert list(unequal(recording["figures"], json.loads(ran.stdout)["figures"])) == []
+    figures = json.loads(ran.stdout)["figures"]
+    assert list(unequal(recording["figures"], figures)) == []
+    outcomes = figures["outcomes"]
+    assert sum(outcomes.values()) == figures["blocks"]
+    assert outcomes["primary"] + outcomes["promoted"] == figures["blocks_loaded"]
+    assert tiers or outcomes["filtered"] == 0
 
 
 @pytest.mark.parametrize(("trace", "run"), TELLING)
