@@ -218,7 +218,7 @@ def _replay(
     from kvtier_cli.replay.trace_run import TraceRun
 
     # A replay makes millions of objects and no cycles: looking for some again and again takes a twentieth of the time.
-    gc.set_threshold(200_000, 20, 100)
+    gc.disable()
     total = sum(source.size for source in sources)
     label = sources[0].name if len(sources) == 1 else f"{len(sources)} traces"
     started = perf_counter()

@@ -36,31 +36,39 @@ class BlockTable:
     def keys(self, ids: Sequence[Label]) -> list[int]:
         """The blocks of a prompt, one an id, new ones included. A repeated id is another block each time, except
         with `by_id`."""
-        keys = list(map(self._first.get, ids))
-        try:
-            known = keys.index(None)
-        except ValueError:
-            known = len(keys)
-        head: list[int] = keys[:known]  # type: ignore[assignment]  # nothing before `known` is None
-        if not self._by_id and list(map(self.parents.__getitem__, head)) != [ROOT, *head][:known]:
+        if self._by_id:
             return self._keys_one_by_one(ids)
-        tail = ids[known:]
-        if not tail:
-            return head
-        if keys.count(None) != len(tail):
+        first, parents = self._first, self.parents
+        keys: list[int] = []
+        parent = ROOT
+        for label in ids:
+            key = first.get(label)
+            if key is None:
+                break
+            if parents[key] != parent:
+                return self._keys_one_by_one(ids)
+            keys.append(key)
+            parent = key
+        else:
+            return keys
+        # What follows a new block is new too; nearly always its ids are so as well, and each stands there once.
+        tail = ids[len(keys) :]
+        start, known = len(self.labels), len(first)
+        if not first.keys().isdisjoint(tail):
             return self._keys_one_by_one(ids)
-        start = len(self.labels)
-        new = list(range(start, start + len(tail)))
-        before = len(self._first)
-        self._first.update(zip(tail, new, strict=True))
-        if len(self._first) - before != len(tail):  # an id stands in it twice
+        key = start
+        for label in tail:
+            first[label] = key
+            key += 1
+        if len(first) - known != len(tail):
             for label in set(tail):
-                del self._first[label]
+                del first[label]
             return self._keys_one_by_one(ids)
-        self.parents.append(head[-1] if head else ROOT)
-        self.parents += new[:-1]
+        parents.append(parent)
+        parents += range(start, key - 1)
         self.labels += tail
-        return head + new
+        keys += range(start, key)
+        return keys
 
     def _keys_one_by_one(self, ids: Sequence[Label]) -> list[int]:
         keys: list[int] = []

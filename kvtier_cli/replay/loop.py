@@ -179,9 +179,5 @@ class ReplayLoop:
         for start in range(0, len(keys), batch):
             if start:
                 manager.on_schedule_end()
-            prepared = manager.prepare_store(req_id, keys[start : start + batch])
-            if prepared is None:
-                refused += 1
-            else:
-                manager.complete_store(req_id, prepared.keys)
+            refused += manager.store(req_id, keys[start : start + batch]) is None
         return refused

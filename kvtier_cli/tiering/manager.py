@@ -219,6 +219,23 @@ class TieringManager:
         counts once (vLLM leaks a slot there).
         """
         request = self._unfinished(req_id)
+        prepared = self._prepare_store(request, keys, PENDING)
+        if prepared is not None:
+            request.storing.append(prepared.keys)
+        return prepared
+
+    def store(self, req_id: Hashable, keys: Sequence[BlockKey]) -> PreparedStore | None:
+        """`prepare_store` and `complete_store` in one, where the write succeeds and nothing can happen between them."""
+        request = self._unfinished(req_id)
+        prepared = self._prepare_store(request, keys, 1 if self.tiers else 0)
+        if prepared is not None and prepared.keys:
+            self.transfers.add_event(prepared.keys, removed=False)
+            if self.tiers:
+                self.transfers.cascade(range(len(self.tiers)), req_id, prepared.keys)
+        return prepared
+
+    def _prepare_store(self, request: RequestState, keys: Sequence[BlockKey], pins: int) -> PreparedStore | None:
+        req_id = request.context.req_id
         self._poll()
         primary, busy = self.primary, self.primary.busy
         offered = dict.fromkeys(keys)
@@ -235,7 +252,7 @@ class TieringManager:
             ready = dict.fromkeys(key for key in accessed if key in primary.resident)
             protected = offered
         primary.policy.access(request, accessed, ready)
-        evicted = primary.allocate(request, absent, protected)
+        evicted = primary.allocate(request, absent, protected, pins)
         if evicted is None:
             self.counters.refused += 1
             if self._hooks.refused is not None:
@@ -246,7 +263,6 @@ class TieringManager:
             self.transfers.add_event(evicted, removed=True)
             if self._hooks.evicted is not None:
                 self._hooks.evicted(req_id, PRIMARY_NAME, evicted)
-        request.storing.append(absent)
         self.counters.blocks_stored += len(absent)
         if self._hooks.stored is not None:
             self._hooks.stored(req_id, absent, evicted)

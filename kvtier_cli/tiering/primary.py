@@ -39,9 +39,9 @@ class Primary:
         return key in self.resident and self.busy.get(key, 0) != PENDING
 
     def allocate(
-        self, request: RequestRecency, keys: Sequence[BlockKey], protected: Mapping[BlockKey, None]
+        self, request: RequestRecency, keys: Sequence[BlockKey], protected: Mapping[BlockKey, None], pins: int = PENDING
     ) -> list[BlockKey] | None:
-        """Give absent `keys` slots, all or nothing; they are pending then.
+        """Give absent `keys` slots, all or nothing; they are pending then, or ready with that many `pins`.
 
         `protected` are never evicted for it. Returns the evicted blocks, or None where too few
         may be: nothing has changed then.
@@ -60,9 +60,11 @@ class Primary:
                 return None
             evicted = self.policy.evict(missing, busy, protected)
         self.policy.insert(request, keys)
-        for key in keys:
-            busy[key] = PENDING
-        self.pending += len(keys)
+        if pins:
+            for key in keys:
+                busy[key] = pins
+            if pins == PENDING:
+                self.pending += len(keys)
         return evicted
 
     def make_ready(self, keys: Collection[BlockKey]) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kvtier_cli.errors import ManagerError
+from kvtier_cli.replay.state import manager_state
+from kvtier_cli.tiering import Medium, PrimarySpec, TieringManager, TierSpec, Topology
 from kvtier_cli.tiering.filters import parse_tier_filter
 from tests.tiering.managers import (
     NVME,
@@ -379,3 +381,22 @@ class TestReset:
         assert order(manager) == "b3 b2 b5"
         manager.on_request_finished("r1")
         assert order(manager) == "b5 b3 b2"
+
+
+@pytest.mark.parametrize("policy", ["lru", "arc"])
+def test_a_store_in_one_call_leaves_what_its_two_halves_leave(policy: str) -> None:
+    topology = Topology(primary=PrimarySpec(4, policy), tiers=(TierSpec("t0", Medium.STORAGE), TierSpec("t1")))
+    whole, halves = TieringManager(topology, events=True), TieringManager(topology, events=True)
+    for manager in (whole, halves):
+        manager.on_new_request("r1")
+        manager.set_positions("r1", ["b1", "b2", "b3", "b4", "b5", "b6"], range(16, 112, 16))
+    for blocks in (["b1", "b2"], ["b2", "b3", "b4"], ["b5"], ["b1", "b2", "b3", "b4", "b5"], ["b6"]):
+        stored = whole.store("r1", blocks)
+        prepared = halves.prepare_store("r1", blocks)
+        if prepared is not None:
+            halves.complete_store("r1", prepared.keys)
+        assert stored == prepared
+        assert manager_state(whole) == manager_state(halves)
+        assert whole.take_events() == halves.take_events()
+        for manager in (whole, halves):
+            manager.on_schedule_end()

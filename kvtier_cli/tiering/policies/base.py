@@ -16,38 +16,53 @@ from kvtier_cli.tiering.model import BlockKey, group_of
 class RequestRecency:
     """What a request has done to the primary's recency, from its first access to its finish or a reset.
 
-    `positions`: block → the token at which it ends, as far as it was told. `accessed`: blocks in the order of
-    their first access. `inserted`: blocks that its stores and promotions put in. `reused`: blocks it loaded, or
-    offered while ready, without having inserted them itself. `offered_absent`: blocks it offered while they were
-    absent. `rank`: what the LRU policy keeps for it. `rising`: the positions were given at once, block after
-    block, so that they stand in their order and no two are level.
+    `accessed`: blocks in the order of their first access. `inserted`: blocks that its stores and promotions put in.
+    `reused`: blocks it loaded, or offered while ready, without having inserted them itself. `offered_absent`: blocks it
+    offered while they were absent. `rank`: what the LRU policy keeps for it. `prompt`: its blocks, where their
+    positions were given at once, block after block, in `ends`; else None.
     """
 
-    __slots__ = ("accessed", "inserted", "offered_absent", "positions", "rank", "reused", "rising")
+    __slots__ = ("_positions", "accessed", "ends", "inserted", "offered_absent", "prompt", "rank", "reused")
 
     def __init__(self) -> None:
-        self.positions: dict[BlockKey, int] = {}
-        self.rising = False
+        self.prompt: Sequence[BlockKey] | None = None
+        self.ends = range(0)
+        self._positions: dict[BlockKey, int] | None = None
         self.forget_accesses()
 
     def set_positions(self, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
         """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
-        if (
-            type(positions) is range
-            and len(keys) == len(positions)
-            and positions.step > 0
-            and not self.positions
-            and not self.accessed
-        ):
-            self.positions = dict(zip(keys, positions, strict=True))
-            self.rising = len(self.positions) == len(keys)
-            return
-        self.rising = False
         if len(keys) != len(positions):
             raise ManagerError(f"{len(positions):,} positions for {len(keys):,} blocks")
+        rises = type(positions) is range and positions.step > 0
+        if rises and self.prompt is None and not self._positions and not self.accessed and len(set(keys)) == len(keys):
+            self.prompt, self.ends = list(keys), positions  # type: ignore[assignment]  # a range
+            return
+        known = self.positions
+        self.prompt = None
         for key, position in zip(keys, positions, strict=True):
             if position is not None:
-                self.positions[key] = position
+                known[key] = position
+
+    @property
+    def positions(self) -> dict[BlockKey, int]:
+        """Block → the token at which it ends, as far as it was told; made when somebody needs it."""
+        if self._positions is None:
+            self._positions = dict(zip(self.prompt or (), self.ends, strict=False))
+        return self._positions
+
+    def ends_of(self, keys: Sequence[BlockKey]) -> Sequence[int] | None:
+        """The positions of `keys`; None where one is not known. A piece of the prompt at either end costs nothing."""
+        prompt, count = self.prompt, len(keys)
+        if prompt is not None:
+            if prompt[-count:] == keys:
+                return self.ends[-count:]
+            if prompt[:count] == keys:
+                return self.ends[:count]
+        try:
+            return list(map(self.positions.__getitem__, keys))
+        except KeyError:
+            return None
 
     def forget_accesses(self) -> None:
         """Forget everything but the positions, as a reset of the cache does."""
@@ -65,7 +80,7 @@ class RequestRecency:
         level after that goes in reverse order of first access too.
         """
         accessed, positions = self.accessed, self.positions
-        if self.rising:
+        if self.prompt is not None:
             if accessed.keys() == positions.keys():
                 return list(reversed(positions))
             order = [key for key in reversed(positions) if key in accessed]

@@ -82,12 +82,14 @@ class LruPolicy:
         bucket = request.rank or self._bucket(request)
         accessed = request.accessed
         if ready:
-            moment, resident, positions = bucket.moment, self.resident, request.positions
-            moving = [
-                key for key in ready if key not in accessed and resident[key].moment < moment and key in positions
-            ]
+            moment, resident = bucket.moment, self.resident
+            moving = [key for key in ready if key not in accessed and resident[key].moment < moment]
+            ends = request.ends_of(moving)
+            if ends is None:
+                moving = [key for key in moving if key in request.positions]
+                ends = [request.positions[key] for key in moving]
             if moving:
-                bucket.add(moving, [positions[key] for key in moving])
+                bucket.add(moving, ends)
                 for key in moving:
                     resident[key] = bucket
         if accessed:
@@ -97,20 +99,20 @@ class LruPolicy:
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         bucket = request.rank or self._bucket(request)
-        positions = request.positions
-        try:
-            bucket.add(keys, list(map(positions.__getitem__, keys)))
-        except KeyError:
-            for key in keys:
-                if key in positions:
-                    bucket.add((key,), (positions[key],))
-                    self.resident[key] = bucket
-                else:
-                    self._recency.append((key,))
-        else:
-            resident = self.resident
+        resident = self.resident
+        ends = request.ends_of(keys)
+        if ends is not None:
+            bucket.add(keys, ends)
             for key in keys:
                 resident[key] = bucket
+            return
+        positions = request.positions
+        for key in keys:
+            if key in positions:
+                bucket.add((key,), (positions[key],))
+                resident[key] = bucket
+            else:
+                self._recency.append((key,))
 
     def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         victims = self._recency.oldest(count, busy, protected)
@@ -130,9 +132,9 @@ class LruPolicy:
             return
         request.rank = None
         accessed, resident = request.accessed, self.resident
-        if request.rising and len(accessed) == len(request.positions):
+        if request.prompt is not None and len(accessed) == len(request.prompt):
             # The usual end: all its blocks rank in the bucket, so the bucket becomes recent as a whole.
-            blocks = list(request.positions)
+            blocks = list(request.prompt)
             if list(map(resident.get, blocks)).count(bucket) == len(blocks):
                 bucket.close(blocks)
                 if self._recency.renew(bucket):
