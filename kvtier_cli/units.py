@@ -118,20 +118,6 @@ def format_size(size: float) -> str:
     return f"{_three_digits(size / 1024**power)} {unit}"
 
 
-def format_time(seconds: float) -> str:
-    """`seconds` for people, to three digits: `1.5 ms`, `12 s`, `2.5 min`."""
-    for unit in ("h", "min", "s", "ms", "us"):
-        factor = float(_TIMES[unit])
-        if seconds >= factor:
-            return f"{_three_digits(seconds / factor)} {unit}"
-    return f"{_three_digits(seconds * 1e9)} ns" if seconds else "0 s"
-
-
-def format_rate(rate: float) -> str:
-    """`rate` bytes a second for people: `2.79 GiB/s`."""
-    return f"{format_size(rate)}/s"
-
-
 def format_count(count: int) -> str:
     """`count` with its thousands apart: `10,000`."""
     return f"{count:,}"

@@ -13,7 +13,6 @@ from kvtier_cli.replay.identity import ROOT_DIGEST, BlockTable, Label, chain_dig
 from kvtier_cli.tiering.model import BlockKey
 
 _MARK: Final = ":"
-_HEX_DIGITS: Final = 64
 
 
 def text_key(label: Label, digest: bytes) -> str:
@@ -37,12 +36,6 @@ def hex_of(key: str) -> str:
     """The digest in a text key, in hex digits; empty in a text that is none."""
     _, mark, digits = key.rpartition(_MARK)
     return digits if mark else ""
-
-
-def is_text_key(key: str) -> bool:
-    """Whether a text is the key of a block of KV group 0, as `text_key` makes them."""
-    digits = hex_of(key)
-    return len(digits) == _HEX_DIGITS and not digits.strip("0123456789abcdef")
 
 
 def digest_of(key: str) -> bytes:

@@ -36,15 +36,13 @@ class Segment:
 class Recency:
     """Blocks from the least to the most recent. `segments` holds exactly the blocks in it, each with its segment."""
 
-    __slots__ = ("_clock", "_consumed", "_oldest", "_order", "_written", "segments")
+    __slots__ = ("_clock", "_order", "_written", "segments")
 
     def __init__(self) -> None:
         self.segments: dict[BlockKey, Segment] = {}
         self._order: deque[Segment] = deque()
         self._clock = 0
         self._written = 0
-        self._oldest: Collection[BlockKey] | None = None
-        self._consumed: list[tuple[Segment, int]] = []
 
     def tick(self) -> int:
         """A new moment, later than all before it."""
@@ -81,7 +79,6 @@ class Recency:
         for key in keys:  # faster than update(dict.fromkeys(…)), which hashes twice
             segments[key] = segment
         self._order.append(segment)
-        self._oldest = None
         self._wrote(len(keys))
 
     def discard(self, keys: Collection[BlockKey]) -> None:
@@ -89,24 +86,17 @@ class Recency:
         segments = self.segments
         for key in keys:
             del segments[key]
-        if keys is self._oldest:
-            # What `oldest` walked over to find them need not be walked over again.
-            for segment, length in self._consumed:
-                if not segment.is_open:
-                    self._written -= len(segment.keys) - length
-                del segment.keys[length:]
-        self._oldest = None
 
-    def oldest(
+    def take_oldest(
         self, count: int, busy: Mapping[BlockKey, object] = _NOTHING, protected: Mapping[BlockKey, object] = _NOTHING
     ) -> list[BlockKey]:
-        """The `count` least recent blocks that are neither `busy` nor `protected`; all where there are fewer."""
+        """Take out and return the `count` least recent blocks that are neither `busy` nor `protected`; all of these
+        where there are fewer."""
         order, segment_of = self._order, self.segments.get
         while order and not order[0].is_open and not order[0].keys:
             order.popleft()
-        found: list[BlockKey] = []
-        consumed: list[tuple[Segment, int]] = []
-        missing = count if count > 0 else 0
+        taken: list[BlockKey] = []
+        missing = max(count, 0)
         some_blocked = bool(busy or protected)
         for segment in order:
             if not missing:
@@ -117,19 +107,21 @@ class Recency:
             end = len(keys)
             passed_over = False
             while end and missing:
-                start = end - missing if end > missing else 0
+                start = max(0, end - missing)
                 part = [key for key in keys[start:end] if segment_of(key) is segment]
                 part.reverse()
                 if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                     part = [key for key in part if key not in busy and key not in protected]
                     passed_over = True
-                found += part
+                taken += part
                 missing -= len(part)
                 end = start
-            if not passed_over:
-                consumed.append((segment, end))
-        self._oldest, self._consumed = found, consumed
-        return found
+            if not passed_over:  # all that was walked over is taken, or did not count any more
+                if not segment.is_open:
+                    self._written -= len(keys) - end
+                del keys[end:]
+        self.discard(taken)
+        return taken
 
     def __iter__(self) -> Iterator[BlockKey]:
         """The blocks, least recent first. Change nothing meanwhile."""

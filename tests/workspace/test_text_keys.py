@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_cli.replay.identity import BlockTable
-from kvtier_cli.replay.text_keys import TextKeys, digest_of, is_text_key, key_behind, label_of
+from kvtier_cli.replay.text_keys import TextKeys, digest_of, key_behind, label_of
 from kvtier_cli.tiering.model import group_of
 
 LABELS = st.one_of(st.integers(-(2**70), 2**70), st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
@@ -53,5 +53,4 @@ def test_the_digest_in_a_key_is_the_one_that_events_carry(prompt: list[int | str
 @pytest.mark.parametrize("label", ["a@1", "x:y", "7~2", "\n", "%"])
 def test_what_a_label_says_is_no_part_of_the_key(label: str) -> None:
     [[key]] = keys_of([label])
-    assert (label_of(key), group_of(key), is_text_key(key)) == (label, 0, True)
-    assert not is_text_key(label)
+    assert (label_of(key), group_of(key)) == (label, 0)

@@ -115,9 +115,7 @@ class LruPolicy:
                 self._recency.append((key,))
 
     def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
-        victims = self._recency.oldest(count, busy, protected)
-        self._recency.discard(victims)
-        return victims
+        return self._recency.take_oldest(count, busy, protected)
 
     def remove(self, keys: Collection[BlockKey]) -> None:
         self._recency.discard(keys)
