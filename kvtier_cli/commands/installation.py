@@ -22,6 +22,8 @@ PACKAGES: Final = (
     "PyYAML>=6.0.2",
     "diskcache>=5.6.3,<6",
     "platformdirs>=4",
+    "numpy>=1.26",
+    "textual>=8.2,<9",
 )
 """What kvtier needs, as its package states it."""
 
