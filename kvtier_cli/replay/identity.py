@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import takewhile
 
 Label = int | str
 
@@ -39,18 +40,13 @@ class BlockTable:
         if self._by_id:
             return self._keys_one_by_one(ids)
         first, parents = self._first, self.parents
-        keys: list[int] = []
-        parent = ROOT
-        for label in ids:
-            key = first.get(label)
-            if key is None:
-                break
-            if parents[key] != parent:
-                return self._keys_one_by_one(ids)
-            keys.append(key)
-            parent = key
-        else:
+        # Maps and comparisons of whole lists: much faster than a step a block, and half of all blocks pass here.
+        keys = list(map(first.__getitem__, takewhile(first.__contains__, ids)))
+        if keys and (parents[keys[0]] != ROOT or list(map(parents.__getitem__, keys[1:])) != keys[:-1]):
+            return self._keys_one_by_one(ids)
+        if len(keys) == len(ids):
             return keys
+        parent = keys[-1] if keys else ROOT
         # What follows a new block is new too; nearly always its ids are so as well, and each stands there once.
         tail = ids[len(keys) :]
         start, known = len(self.labels), len(first)

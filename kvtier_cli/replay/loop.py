@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.text_keys import TextKeys
@@ -20,7 +22,7 @@ from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
 
 
-class Served(NamedTuple):
+class Served(Struct, frozen=True, gc=False):
     """What one request got. `req_id` counts requests from 0; the first `loaded` of its blocks were served; `passes`
     counts looks at the prefix; `refused` batches of its stores found no slots."""
 

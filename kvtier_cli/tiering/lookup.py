@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice, takewhile
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kvtier_cli.tiering.counters import Counters
 from kvtier_cli.tiering.model import BlockKey, LookupResult, Verdict
@@ -21,7 +22,7 @@ from kvtier_cli.tiering.transfers import Transfers
 _HIT, _PENDING, _RETRY, _MISS = LookupResult.HIT, LookupResult.HIT_PENDING, LookupResult.RETRY, LookupResult.MISS
 
 
-class PrefixAnswer(NamedTuple):
+class PrefixAnswer(Struct, frozen=True, gc=False):
     """What one look at a prefix found: the number of leading blocks that did not miss, and whether any of them
     answered HIT_PENDING or RETRY, which voids the whole answer (look again after a step)."""
 
@@ -74,7 +75,7 @@ class Lookup:
                     pending = True
                     length += promoted
                     continue
-                result = self._ask_tiers(request, key)
+                result = _MISS if promoted == 0 else self._ask_tiers(request, key)
             else:
                 result = self.block(request, key)
             if result is _MISS:
@@ -135,30 +136,50 @@ class Lookup:
             hear(context.req_id, key, result, verdicts, promotion=promotion, denied=denied, evicted=evicted or ())
         return result
 
-    def _promote_run(self, request: RequestState, keys: Sequence[BlockKey], start: int) -> int:
-        """Promote the blocks from `start` on that the first admitted tier holds, in one go; how many were promoted.
+    def _promote_run(self, request: RequestState, keys: Sequence[BlockKey], start: int) -> int | None:
+        """Promote the blocks from `start` on that the first tier to hit holds, in one go; how many were promoted. 0:
+        the block at `start` is a MISS. None: nothing was done, since the tiers have to be asked block by block.
 
         The same decisions as block by block, for those blocks for which that is sure: none resident, none twice, a
-        slot for each, and a policy whose victims do not depend on the insertions between them.
+        slot for each, held by no tier that is asked before, and a policy whose victims do not depend on the insertions
+        between them.
         """
-        first = request.first_admitted
-        if first is None:
-            return 0
-        run = self._tiers[first].lookup_run(islice(keys, start, None), request.context)
+        counters, context = self._counters, request.context
+        missed: list[SecondaryTierManager] = []
+        run: list[BlockKey] | None = []
+        hit = 0
+        for index, tier, admitted in request.scan:
+            if admitted:
+                run = tier.lookup_run(islice(keys, start, None), context)
+                if run is None:
+                    return None
+                if run:
+                    hit = index
+                    break
+                missed.append(tier)
         if not run:
+            self._count_asked(request, len(self._tiers), 1)
             return 0
-        primary, counters = self._primary, self._counters
-        if not primary.resident.keys().isdisjoint(run):
-            run = list(takewhile(lambda key: key not in primary.resident, run))
+        resident = self._primary.resident
+        if not resident.keys().isdisjoint(run):
+            run = list(takewhile(lambda key: key not in resident, run))
+        for earlier in missed:
+            run = list(takewhile(lambda key, tier=earlier: not tier.holds(key), run))  # type: ignore[misc]
         count = len(run)
-        if count > primary.free + primary.evictable or len(set(run)) < count:
-            return 0
-        for index in range(first):
-            counters.skipped[index] += count
-        counters.asked[first] += count
-        counters.hits[first] += count
-        self._promote(request, run, first)
+        if count > self._primary.free + self._primary.evictable or len(set(run)) < count:
+            return None
+        self._count_asked(request, hit + 1, count)
+        counters.hits[hit] += count
+        self._promote(request, run, hit)
         return count
+
+    def _count_asked(self, request: RequestState, tiers: int, blocks: int) -> None:
+        """The first `tiers` tiers were asked for so many blocks, or skipped."""
+        for index, _, admitted in request.scan[:tiers]:
+            if admitted:
+                self._counters.asked[index] += blocks
+            else:
+                self._counters.skipped[index] += blocks
 
     def _promote(self, request: RequestState, keys: Sequence[BlockKey], tier: int) -> list[BlockKey] | None:
         """Take slots for absent blocks and queue their promotion; None where there are not enough to be had."""

@@ -8,7 +8,8 @@ does with a job is `secondary.py`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kvtier_cli.errors import ManagerError
 from kvtier_cli.tiering.counters import Counters
@@ -31,7 +32,7 @@ from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from kvtier_cli.tiering.transfers import Transfers
 
 
-class PreparedStore(NamedTuple):
+class PreparedStore(Struct, frozen=True, gc=False):
     """What a store may write: `keys` (the offered blocks that were absent), and what was `evicted` for it."""
 
     keys: list[BlockKey]

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from kvtier_cli.tiering.filters import TierFilter
 
@@ -87,14 +89,14 @@ def group_of(key: BlockKey) -> int:
     return 0
 
 
-class RequestContext(NamedTuple):
+class RequestContext(Struct, frozen=True, gc=False):
     """What a tier is told about a request: its id and the filter on its loads."""
 
     req_id: Hashable
     load_filter: TierFilter
 
 
-class TransferJob(NamedTuple):
+class TransferJob(Struct, frozen=True, gc=False):
     """One transfer between the primary and one secondary tier. `keys` are in the order they were asked for."""
 
     job_id: int
@@ -104,7 +106,7 @@ class TransferJob(NamedTuple):
     keys: Sequence[BlockKey]
 
 
-class JobResult(NamedTuple):
+class JobResult(Struct, frozen=True, gc=False):
     """How a job ended. `failed` names the blocks that did not make it; a job without any has succeeded."""
 
     job: TransferJob

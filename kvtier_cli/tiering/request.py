@@ -20,13 +20,12 @@ class RequestState(RequestRecency):
     `denied`: block → index of the tier that hit while there was no slot, since the last look at the whole prefix.
     """
 
-    __slots__ = ("context", "denied", "failed", "finished", "first_admitted", "parked", "promoted", "scan", "storing")
+    __slots__ = ("context", "denied", "failed", "finished", "parked", "promoted", "scan", "storing")
 
     def __init__(self, context: RequestContext, scan: Sequence[tuple[int, Any, bool]]) -> None:
         super().__init__()
         self.context = context
         self.scan = scan
-        self.first_admitted = next((index for index, _, admitted in scan if admitted), None)
         self.finished = False
         self.forget_transfers()
 

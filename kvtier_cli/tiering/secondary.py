@@ -43,10 +43,10 @@ class SecondaryTierManager(ABC):
     def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
         """HIT, MISS, or RETRY where the answer is not there yet."""
 
-    def lookup_run(self, keys: Iterable[BlockKey], context: RequestContext) -> list[BlockKey]:
-        """The leading blocks of `keys` that `lookup` would answer with a HIT, one after another. A tier that cannot
-        tell at once says none, and is asked block by block."""
-        return []
+    def lookup_run(self, keys: Iterable[BlockKey], context: RequestContext) -> list[BlockKey] | None:
+        """The leading blocks of `keys` that `lookup` would answer with a HIT, one after another; empty where the first
+        is a MISS. A tier that cannot tell at once, nor by `holds`, says None, and is asked block by block."""
+        return None
 
     @abstractmethod
     def submit_store(self, job: TransferJob) -> None:
@@ -129,9 +129,9 @@ class SecondaryTier(SecondaryTierManager):
             return LookupResult.RETRY
         return LookupResult.HIT if key in self._index else LookupResult.MISS
 
-    def lookup_run(self, keys: Iterable[BlockKey], context: RequestContext) -> list[BlockKey]:
+    def lookup_run(self, keys: Iterable[BlockKey], context: RequestContext) -> list[BlockKey] | None:
         if self.offline or self.spec.lookup_retry:
-            return []
+            return None
         return list(takewhile(self._index.__contains__, keys))
 
     def _is_retried(self, key: BlockKey, req_id: Hashable) -> bool:

@@ -13,6 +13,7 @@ from kvtier_cli.replay.ops import OpRunner
 from kvtier_cli.replay.state import manager_state
 from kvtier_cli.tiering.counters import Counters
 from kvtier_cli.tiering.filters import MISSING, parse_tier_filter
+from kvtier_cli.tiering.lookup import PrefixAnswer
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import LookupResult
 from kvtier_cli.tiering.secondary import SecondaryTier
@@ -108,7 +109,7 @@ class Lockstep:
                 break
         results = [outcome["result"] for outcome in outcomes]
         pending = not {"HIT_PENDING", "RETRY"}.isdisjoint(results)
-        assert self.bare.lookup_prefix(name, blocks) == (len(results) - results.count("MISS"), pending)
+        assert self.bare.lookup_prefix(name, blocks) == PrefixAnswer(len(results) - results.count("MISS"), pending)
         if self._lookups is not None:
             assert self._lookups.heard == [in_words(outcome) for outcome in outcomes]
             self._lookups.heard.clear()
@@ -117,7 +118,10 @@ class Lockstep:
     def store(self, name: str, blocks: Sequence[str], known: str, *, defer: bool = False) -> None:
         outcome = self._op(self._call("store", name, blocks, known, defer=defer))
         prepared = self.bare.prepare_store(name, blocks)
-        assert (prepared or (None, None)) == (outcome["stored"], outcome["evicted"])
+        if prepared is None:
+            assert (outcome["stored"], outcome["evicted"]) == (None, None)
+        else:
+            assert (outcome["stored"], outcome["evicted"]) == (prepared.keys, prepared.evicted)
         if prepared is not None and defer and prepared.keys:
             self.stores.append(name)
         elif prepared is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kvtier_cli.tiering.lookup import PrefixAnswer
 from tests.tiering.managers import NVME, arc, fill, manager_of, pending_store, positions, store
 
 
@@ -162,7 +163,7 @@ class TestGhosts:
         fill(manager, "r2", "b2")
         manager.on_new_request("r3")
         manager.prepare_load("r3", ["b2"])
-        assert manager.lookup_prefix("r3", ["b1"]) == (0, False)
+        assert manager.lookup_prefix("r3", ["b1"]) == PrefixAnswer(0, False)
         assert arc(manager) == {"t1": "b2", "b1": "b1", "target": 1.0}
 
     def test_the_last_blocks_of_a_call_meet_theirs_first(self) -> None:

@@ -10,6 +10,8 @@ from kvtier_cli.errors import ManagerError
 from kvtier_cli.replay.state import manager_state
 from kvtier_cli.tiering import Medium, PrimarySpec, TieringManager, TierSpec, Topology
 from kvtier_cli.tiering.filters import parse_tier_filter
+from kvtier_cli.tiering.lookup import PrefixAnswer
+from kvtier_cli.tiering.manager import PreparedStore
 from tests.tiering.managers import (
     NVME,
     PEER,
@@ -35,14 +37,14 @@ class TestStore:
         manager = manager_of(4)
         fill(manager, "r1", "b1 b2")
         manager.on_new_request("r2")
-        assert manager.prepare_store("r2", ["b1", "b3", "b2"]) == (["b3"], [])
+        assert manager.prepare_store("r2", ["b1", "b3", "b2"]) == PreparedStore(["b3"], [])
         assert manager.counters.blocks_stored == 3
 
     def test_it_evicts_what_it_needs_and_says_so(self) -> None:
         manager = manager_of(3)
         fill(manager, "r1", "b1 b2 b3")
         manager.on_new_request("r2")
-        assert manager.prepare_store("r2", ["b4", "b5"]) == (["b4", "b5"], ["b3", "b2"])
+        assert manager.prepare_store("r2", ["b4", "b5"]) == PreparedStore(["b4", "b5"], ["b3", "b2"])
         assert manager.counters.evicted_by_stores == 2
 
     def test_it_is_all_or_nothing(self) -> None:
@@ -62,13 +64,13 @@ class TestStore:
         manager = manager_of(2)
         fill(manager, "r1", "b1 b2")
         manager.on_new_request("r2")
-        assert manager.prepare_store("r2", ["b2", "b3"]) == (["b3"], ["b1"])
+        assert manager.prepare_store("r2", ["b2", "b3"]) == PreparedStore(["b3"], ["b1"])
         assert manager.prepare_store("r2", ["b2", "b3", "b4"]) is None
 
     def test_a_block_given_twice_counts_once(self) -> None:
         manager = manager_of(2)
         manager.on_new_request("r1")
-        assert manager.prepare_store("r1", ["b1", "b2", "b1"]) == (["b1", "b2"], [])
+        assert manager.prepare_store("r1", ["b1", "b2", "b1"]) == PreparedStore(["b1", "b2"], [])
         manager.complete_store("r1", ["b1", "b2"])
         assert (manager.primary.free, manager.primary.evictable) == (0, 2)
 
@@ -113,7 +115,7 @@ class TestStore:
     def test_a_store_of_nothing_is_no_store(self) -> None:
         manager = manager_of(1, NVME, events=True)
         manager.on_new_request("r1")
-        assert manager.prepare_store("r1", []) == ([], [])
+        assert manager.prepare_store("r1", []) == PreparedStore([], [])
         manager.complete_store("r1", [])
         assert (jobs(manager), manager.take_events()) == ([], [])
 
@@ -275,7 +277,7 @@ class TestRequests:
         assert list(manager.requests) == []
         steps(manager, 4)
         manager.on_new_request("r2")
-        assert manager.lookup_prefix("r2", ["b1", "b2"]) == (2, False)
+        assert manager.lookup_prefix("r2", ["b1", "b2"]) == PrefixAnswer(2, False)
 
     def test_a_load_may_complete_after_the_finish(self) -> None:
         manager = manager_of(1)
@@ -338,12 +340,12 @@ class TestReset:
         manager = manager_of(4, NVME, seeds={"nvme": "b1"})
         manager.reset_cache()
         manager.on_new_request("r1")
-        assert manager.lookup_prefix("r1", ["b1"]) == (0, False)
+        assert manager.lookup_prefix("r1", ["b1"]) == PrefixAnswer(0, False)
         assert manager.counters.asked == [0]
         assert store(manager, "r1", "b2") == []
-        assert manager.lookup_prefix("r1", ["b2", "b1"]) == (1, False)
+        assert manager.lookup_prefix("r1", ["b2", "b1"]) == PrefixAnswer(1, False)
         manager.on_reset_flushed()
-        assert manager.lookup_prefix("r1", ["b2", "b1"]) == (2, True)
+        assert manager.lookup_prefix("r1", ["b2", "b1"]) == PrefixAnswer(2, True)
 
     def test_what_was_being_read_or_written_is_over(self) -> None:
         manager = manager_of(4)
@@ -362,10 +364,10 @@ class TestReset:
         manager = manager_of(4, replace(NVME, lookup_retry=1), seeds={"nvme": "b1"})
         manager.on_new_request("r1")
         store(manager, "r1", "b2")
-        assert manager.lookup_prefix("r1", ["b1"]) == (1, True)
+        assert manager.lookup_prefix("r1", ["b1"]) == PrefixAnswer(1, True)
         manager.reset_cache()
         manager.on_reset_flushed()
-        assert manager.lookup_prefix("r1", ["b1"]) == (1, True)
+        assert manager.lookup_prefix("r1", ["b1"]) == PrefixAnswer(1, True)
         manager.on_schedule_end()
         assert jobs(manager) == ["1 promotion nvme r1: b1"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from kvtier_cli.tiering import PrefixAnswer
 from kvtier_cli.tiering.filters import parse_tier_filter
-from kvtier_cli.tiering.manager import TieringManager
+from kvtier_cli.tiering.manager import PreparedStore, TieringManager
 from kvtier_cli.tiering.model import (
     BlockKey,
     JobResult,
@@ -73,7 +73,7 @@ def test_what_is_stored_cascades_to_it_and_stays_pinned_until_it_says_that_it_is
     assert manager.prepare_store("r1", ["b2"]) is None
     assert manager.has_pending_work()
     shelf.end()
-    assert manager.prepare_store("r1", ["b2"]) == (["b2"], ["b1"])
+    assert manager.prepare_store("r1", ["b2"]) == PreparedStore(["b2"], ["b1"])
     assert shelf.kept == {"b1"}
 
 
