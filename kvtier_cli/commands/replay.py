@@ -19,9 +19,19 @@ from kvtier_cli.commands.inputs import (
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.commands.replay_checks import (
+    AssertOption,
+    BaselineOption,
+    JunitOption,
+    ToleranceOption,
+    given_checks,
+    junit_file,
+)
 from kvtier_cli.errors import ExitStatus, InputError
 
 if TYPE_CHECKING:
+    from kvtier_cli.render.junit import Suite
+    from kvtier_cli.replay.checks import Checks
     from kvtier_cli.replay.trace_run import TraceRun
     from kvtier_cli.tiering.topology import Topology
     from kvtier_cli.traces.source import TraceSource
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "kvtier replay trace.jsonl",
     "kvtier replay trace.jsonl --tiers storage:local --topology tiers.toml --json",
+    "kvtier replay trace.jsonl --assert 'served >= 36%' --baseline run.json",
     "kvtier replay bug.yaml",
 )
 
@@ -72,6 +83,10 @@ def command(
     state: Annotated[
         bool, typer.Option("--state", help="Show the manager's state at each failed expectation.")
     ] = False,
+    asserts: AssertOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = None,
+    junit: JunitOption = None,
 ) -> int:
     """Replay traces (each a run of its own) or scripted fixtures, which are checked against their expectations.
 
@@ -86,13 +101,18 @@ def command(
             source = ctx.get_parameter_source("topology")
             named = topology if source is not None and source.name == "COMMANDLINE" else None
             _refuse_for_fixtures(
-                fixtures[0], {"--tiers": tiers, "--topology": named, "--events": events, "--store": store}
+                fixtures[0],
+                {"--tiers": tiers, "--topology": named, "--events": events, "--store": store}
+                | ({} if traces else {"--assert": asserts[0] if asserts else None, "--baseline": baseline}),
             )
         status = ExitStatus.DONE
+        if junit is not None:
+            _refuse_to_overwrite(traces, fixtures, junit, "--junit")
+        suites = stack.enter_context(junit_file(junit))
         if fixtures:
             from kvtier_cli.commands.replay_fixtures import replay_fixtures
 
-            status = replay_fixtures(fixtures, options, update=update, state=state)
+            status = replay_fixtures(fixtures, options, update=update, state=state, suites=suites)
         if traces:
             if update or state:
                 raise InputError("--update and --state are for scripted fixtures", file=traces[0].name)
@@ -105,10 +125,10 @@ def command(
             if tiers == "-" and "-" in files:
                 raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
             if events is not None:
-                _refuse_to_overwrite(traces, events)
+                _refuse_to_overwrite(traces, fixtures, events, "--events")
             chosen = given_topology(topology)
             given = None if tiers is None else given_filter(tiers, chosen)
-            _replay_traces(
+            passed = _replay_traces(
                 traces,
                 chosen,
                 given,
@@ -118,7 +138,10 @@ def command(
                 events=events,
                 store=store,
                 timing=timing,
+                checks=given_checks(asserts, baseline, tolerance, chosen),
+                suites=suites,
             )
+            status = status if passed else ExitStatus.NO
         return status
 
 
@@ -143,10 +166,11 @@ def _refuse_for_fixtures(fixture: str, given: dict[str, str | None]) -> None:
             raise InputError(f"{option} does not apply to a scripted fixture, which states its own", file=fixture)
 
 
-def _refuse_to_overwrite(traces: list[TraceSource], out: str) -> None:
-    for trace in traces:
-        if trace.path is not None and Path(out).is_file() and trace.path.samefile(out):
-            raise InputError("is the trace itself, which --events would overwrite", file=out)
+def _refuse_to_overwrite(traces: list[TraceSource], fixtures: list[str], out: str, option: str) -> None:
+    read = {"trace": [trace.path for trace in traces if trace.path], "fixture": [Path(file) for file in fixtures]}
+    for kind, paths in read.items():
+        if Path(out).is_file() and any(path.samefile(out) for path in paths):
+            raise InputError(f"is the {kind} itself, which {option} would overwrite", file=out)
 
 
 def _replay_traces(
@@ -160,9 +184,17 @@ def _replay_traces(
     events: str | None,
     store: str | None,
     timing: bool,
-) -> None:
+    checks: Checks | None,
+    suites: list[Suite],
+) -> bool:
+    """Prints what came of each run. Returns whether its figures passed the checks, if there are any."""
+    from kvtier_cli.commands.replay_checks import Verdicts
+    from kvtier_cli.tiering.topology_file import topology_as_json
+
     runs = [traces] if join else [[trace] for trace in traces]
     documents = []
+    shape = {"name": topology.name, **topology_as_json(topology)}
+    verdicts = Verdicts(checks, suites, shape, [[source.name for source in sources] for sources in runs])
     warn = warnings_before(topology, given)
     # Where the events have stdout, the summary makes way.
     stream, out = (sys.stderr, options.stderr()) if events == "-" else (sys.stdout, options.stdout())
@@ -173,8 +205,10 @@ def _replay_traces(
             sources, topology, given, options, skip_bad=skip_bad, events=events, store=store, timed=timing
         )
         names = [source.name for source in sources]
+        document = _run_document(names, run, given, figures, [*warn, *run.warnings], times)
+        document |= verdicts.judge(position, document)
         if options.json:
-            documents.append(_run_document(names, run, given, figures, [*warn, *run.warnings], times))
+            documents.append(document)
         else:
             from kvtier_cli.render.replay_view import replay_lines
 
@@ -183,13 +217,16 @@ def _replay_traces(
             parse = None if given is None else given.parse
             for line in replay_lines(names, figures, topology, parse, run.loop.block_tokens, out, times):
                 print(line, file=stream)
+            for line in verdicts.lines(out):
+                print(line, file=stream)
             _warn(run.warnings, options)
+            for note in verdicts.notes:
+                options.stderr().note(note)
     if options.json:
         from kvtier_cli.render.json_out import write
-        from kvtier_cli.tiering.topology_file import topology_as_json
 
-        shape = {"name": topology.name, **topology_as_json(topology)}
         write("replay", {"topology": shape, **(documents[0] if len(documents) == 1 else {"runs": documents})})
+    return verdicts.passed
 
 
 def _warn(texts: Iterable[str], options: Shared) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvtier_cli.commands.options import Shared
 from kvtier_cli.errors import ExitStatus
@@ -10,18 +10,27 @@ from kvtier_cli.render.fixture_view import fixtures_document, report_lines
 from kvtier_cli.replay.fixture import Fixture, read_fixture
 from kvtier_cli.replay.fixture_run import FixtureReport, report_of, run_ops, runner_of
 
+if TYPE_CHECKING:
+    from kvtier_cli.render.junit import Suite
 
-def replay_fixtures(files: list[str], options: Shared, *, update: bool, state: bool) -> ExitStatus:
+
+def replay_fixtures(
+    files: list[str], options: Shared, *, update: bool, state: bool, suites: list[Suite] | None = None
+) -> ExitStatus:
     """Run the fixtures in the order given and print what came of each; NO where one failed.
 
     With `update` their expectations are rewritten first, with `state` the manager's state is shown at each op that
-    failed. All fixtures are read before the first one runs.
+    failed. All fixtures are read before the first one runs. `suites` takes a test suite of each.
     """
     if update:
         _update(files, options)
     fixtures = [read_fixture(file) for file in files]
     ran = [_run(fixture, keep_states=state) for fixture in fixtures]
     reports = [report for report, _ in ran]
+    if suites is not None:
+        from kvtier_cli.render.junit_cases import suite_of_fixture
+
+        suites += map(suite_of_fixture, reports)
     if options.json:
         from kvtier_cli.render.json_out import write
 

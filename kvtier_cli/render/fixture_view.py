@@ -49,8 +49,7 @@ def _mismatch_lines(report: FixtureReport, out: Output, states: Mapping[int, Map
     shown = report.mismatches if out.verbose else report.mismatches[:MOST]
     told: set[int] = set()
     for mismatch in shown:
-        place = report.file if mismatch.line is None else f"{report.file}:{mismatch.line}"
-        yield from wrapped(f"{plain(place)}  {plain(mismatch.what)}   {_difference(mismatch)}", out, indent=2)
+        yield from wrapped(mismatch_words(report.file, mismatch), out, indent=2)
         if mismatch.op in states and mismatch.op not in told:
             told.add(mismatch.op)
             yield from _state_lines(states[mismatch.op])
@@ -89,6 +88,12 @@ def fixtures_document(reports: Sequence[FixtureReport]) -> dict[str, Any]:
         "passed": len(reports) - failed,
         "failed": failed,
     }
+
+
+def mismatch_words(file: str, mismatch: Mismatch) -> str:
+    """Where and what was expected, and what was found, in one line."""
+    place = file if mismatch.line is None else f"{file}:{mismatch.line}"
+    return f"{plain(place)}  {plain(mismatch.what)}   {_difference(mismatch)}"
 
 
 def _difference(mismatch: Mismatch) -> str:

@@ -161,6 +161,7 @@ def run_for(baseline: Baseline, files: Sequence[str], position: int, runs: int) 
             f"holds {theirs:,} {'run' if theirs == 1 else 'runs'}, where there {'is' if runs == 1 else 'are'} {runs:,}"
             " now",
             file=baseline.file,
+            hint="The baseline of several traces is one --json of the same traces.",
         )
     return baseline.runs[position]
 
