@@ -48,12 +48,21 @@ def given_topology(option: str | None) -> Topology:
 
 def given_filter(argument: str, topology: Topology) -> GivenFilter:
     """The filter of a FILTER argument, with its lint against the tiers of `topology`. Raises InputError."""
+    return linted(read_filter(argument), topology)
+
+
+def read_filter(argument: str) -> GivenFilter:
+    """The filter of a FILTER argument, which no topology was looked at for. Raises InputError."""
     from kvtier_cli.tiering.filter_text import read_filter_argument
 
     source = read_filter_argument(argument, _stdin)
     parse = parse_tier_filter(source.raw)
-    parse = replace(parse, lint=source.lint + parse.lint)
-    return GivenFilter(source.form, lint_against(parse, topology.tiers))
+    return GivenFilter(source.form, replace(parse, lint=source.lint + parse.lint))
+
+
+def linted(given: GivenFilter, topology: Topology) -> GivenFilter:
+    """The filter with its lint against the tiers of `topology`."""
+    return replace(given, parse=lint_against(given.parse, topology.tiers))
 
 
 def _stdin() -> bytes:

@@ -31,16 +31,17 @@ def junit_document(suites: Sequence[Suite]) -> bytes:
     """The document, in UTF-8."""
     from xml.etree import ElementTree as ET  # writes only: nothing foreign is parsed
 
-    root = ET.Element("testsuites", name="kvtier", **_counts([case for suite in suites for case in suite.cases]))
+    root = ET.Element("testsuites", {"name": "kvtier", **_counts([case for suite in suites for case in suite.cases])})
     for suite in suites:
-        element = ET.SubElement(root, "testsuite", name=plain(suite.name), **_counts(suite.cases))
+        element = ET.SubElement(root, "testsuite", {"name": plain(suite.name), **_counts(suite.cases)})
         for case in suite.cases:
             child = ET.SubElement(element, "testcase", classname=plain(suite.name), name=plain(case.name))
             if case.failure is not None:
                 failure = ET.SubElement(child, "failure", message=plain(case.failure))
                 failure.text = "\n".join(map(plain, case.details))
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    text: str = ET.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
 
 
 def _counts(cases: Sequence[Case]) -> dict[str, str]:

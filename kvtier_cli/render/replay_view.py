@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 from kvtier_cli.render.console import Output, cell_width, columns, plain
+from kvtier_cli.render.facts import facts, joined
 from kvtier_cli.render.json_out import SCOPE
 from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
 from kvtier_cli.replay.reasons import count
@@ -30,7 +31,7 @@ def replay_lines(
 ) -> Iterator[str]:
     """The text of one run of `kvtier replay`, line by line. `parse` is the filter of all requests, None where each
     had its own."""
-    yield from _facts(_heading(names, figures, topology, parse, block_tokens, out), out)
+    yield from facts(_heading(names, figures, topology, parse, block_tokens, out), out)
     served, blocks = figures["blocks_loaded"], figures["blocks"]
     share = f", {_percent(served, blocks)} of all" if blocks else ""
     yield from wrapped(f"served {served:,} of {blocks:,} blocks{share}", out, style="bold")
@@ -41,7 +42,7 @@ def replay_lines(
     yield ""
     yield from _remarks(figures, out)
     if seconds is not None:
-        yield from _facts([f"{name} {value:.2f} s" for name, value in seconds.items()], out, indent=2)
+        yield from facts([f"{name} {value:.2f} s" for name, value in seconds.items()], out, indent=2)
     yield from wrapped(SCOPE, out, indent=2, style="muted")
 
 
@@ -65,24 +66,6 @@ def _heading(
     ]
 
 
-def _facts(facts: Sequence[str], out: Output, *, indent: int = 0) -> Iterator[str]:
-    """Facts with gaps between them, in as many lines as it takes; one that is wider than a line is shortened."""
-    line = ""
-    for fact in facts:
-        fact = out.shorten(fact, out.width - max(indent, 2))
-        longer = _joined(line, fact) if line else " " * indent + fact
-        if line and cell_width(longer) > out.width:
-            yield line
-            longer = " " * max(indent, 2) + fact
-        line = longer
-    yield line
-
-
-def _joined(line: str, fact: str) -> str:
-    gap = " " if line.endswith(":") else "   " if line else ""
-    return f"{line}{gap}{fact}"
-
-
 def _outcome_lines(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
     blocks = figures["blocks"]
     counts = {name: number for name, number in figures["outcomes"].items() if number}
@@ -98,7 +81,7 @@ def _outcome_lines(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
                 f"{number:,}",
                 _percent(number, blocks),
                 out.style(bar, name) if name != "filtered" else bar,
-                reduce(_joined, more, ""),
+                reduce(joined, more, ""),
             ]
         )
     lines = columns(rows, "<<>>", gap=1)
@@ -112,7 +95,7 @@ def _outcome_lines(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
     for more, line in zip(details, lines[1:], strict=True):
         yield line
         if more:
-            yield from _facts(more, out, indent=6)
+            yield from facts(more, out, indent=6)
 
 
 def _details(name: str, figures: Mapping[str, Any], out: Output) -> list[str]:
@@ -217,7 +200,7 @@ def _remarks(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
         )
     if figures["promotions_failed"]:
         failed = [f"promotions failed: {figures['promotions_failed']:,}", *_parts(figures["failed_by_tier"], out)]
-        yield from _facts(failed, out, indent=2)
+        yield from facts(failed, out, indent=2)
     if figures["gave_up"]:
         yield from wrapped(
             f"requests that gave up waiting: {figures['gave_up']:,}; vLLM would wait for ever", out, indent=2

@@ -222,9 +222,7 @@ def _is_there(figures: Mapping[str, Any], path: Path) -> bool:
     return not isinstance(value, Mapping)
 
 
-def _compare(
-    figure: Figure, theirs: Mapping[str, Any], ours: Mapping[str, Any], tolerance: Tolerance
-) -> Compared:
+def _compare(figure: Figure, theirs: Mapping[str, Any], ours: Mapping[str, Any], tolerance: Tolerance) -> Compared:
     before, now = value_at(theirs, figure.path), value_at(ours, figure.path)
     if figure.kind is Kind.RATE:
         points = None if before is None or now is None else round(now - before, 12)

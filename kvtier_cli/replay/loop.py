@@ -44,8 +44,8 @@ class PassWatcher(Protocol):
 class ReplayLoop:
     """Drives requests through `manager`. `block_tokens` gives the blocks their positions.
 
-    Blocks are numbers of `table`; with `text_keys` they are the texts that stand for these in every run. `starts_empty`
-    says that no tier had blocks of earlier runs.
+    Blocks are numbers of `table`, which loops over the same trace may share; with `text_keys` they are the texts that
+    stand for these in every run. `starts_empty` says that no tier had blocks of earlier runs.
 
     The counters hold what was replayed so far: `requests`, `blocks` (references), `wait_steps` (steps that a request
     waited), `gave_up` (requests that waited too long), `loaded_promoted` (blocks loaded that the same request promoted,
@@ -61,12 +61,13 @@ class ReplayLoop:
         *,
         text_keys: bool = False,
         starts_empty: bool = True,
+        table: BlockTable | None = None,
     ) -> None:
         self.manager = manager
         self.watcher = watcher
         self.spec = spec
         self.block_tokens = block_tokens
-        self.table = BlockTable(by_id=spec.identity == "id")
+        self.table = BlockTable(by_id=spec.identity == "id") if table is None else table
         self.text_keys = TextKeys(self.table) if text_keys else None
         # All blocks behind a new chain are new; of ids as they are, and after other runs, nothing can be said.
         self._knows_new = spec.identity != "id" and starts_empty
@@ -95,9 +96,19 @@ class ReplayLoop:
         """The blocks of a request as the manager knows them."""
         known = len(self.table)
         numbers = self.numbers(request)
+        self.meet(known)
+        return numbers if self.text_keys is None else self.text_keys.keys(numbers)
+
+    def meet(self, known: int) -> None:
+        """The blocks of `table` from number `known` on are new, be it that another loop has put them there."""
         if self._faulty and len(self.table) > known:
             self._mark_faulty(range(known, len(self.table)))
-        return numbers if self.text_keys is None else self.text_keys.keys(numbers)
+
+    def arrived(self, request: Request) -> tuple[Sequence[BlockKey], int]:
+        """The blocks of a request, and the index from which on no request had one before."""
+        known = len(self.table)
+        keys = self.keys(request)
+        return keys, len(keys) - (len(self.table) - known if self._knows_new else 0)
 
     def _mark_faulty(self, numbers: Sequence[int]) -> None:
         """A topology names the blocks that are to fail by their labels; tell the tiers which of the new ones these are,
@@ -115,10 +126,8 @@ class ReplayLoop:
     def run(self, requests: Iterable[Request], filter_of: Callable[[Request], TierFilter]) -> Iterator[Served]:
         """Replay `requests` in the order given; each is over when its result comes out."""
         for request in requests:
-            known = len(self.table)
-            keys = self.keys(request)
-            new = len(self.table) - known if self._knows_new else 0
-            yield self.replay(keys, filter_of(request), len(keys) - new)
+            keys, first_new = self.arrived(request)
+            yield self.replay(keys, filter_of(request), first_new)
 
     def replay(self, keys: Sequence[BlockKey], load_filter: TierFilter, first_new: int | None = None) -> Served:
         """One request, from its arrival to the end of the step in which it finishes. See `PassWatcher` for

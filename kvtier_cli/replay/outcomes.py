@@ -184,12 +184,15 @@ class OutcomeSums:
         self.unreached_held = [0] * tiers
         self.lost_to_filter = 0
         self.served_whole = 0
+        self.stop: Stop | None = None
+        """Why the last request was not served whole; None where it was."""
 
     def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
         manager, counts = self.manager, self.counts
         total = len(keys)
         if loaded == total:
             self.served_whole += 1
+            self.stop = None
             return
         counts["unreached"] += total - loaded - 1
         request = manager.requests[req_id]
@@ -197,8 +200,9 @@ class OutcomeSums:
             # No request had this block before, nor those behind it.
             counts["absent"] += 1
             self.absent["cold"] += 1
+            self.stop = Stop(loaded, Outcome.ABSENT, None, AbsentReason.COLD)
             return
-        stop = find_stop(manager, request, keys, loaded, gave_up, self.history)
+        self.stop = stop = find_stop(manager, request, keys, loaded, gave_up, self.history)
         if stop is None:
             return
         counts[stop.outcome.value] += 1

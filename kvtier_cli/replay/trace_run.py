@@ -10,6 +10,7 @@ from typing import Any
 
 from kvtier_cli.errors import InputError
 from kvtier_cli.replay.figures import figures
+from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.loop import ReplayLoop, Served
 from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums, keeps_everything
 from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, TierFilter, parse_tier_filter
@@ -46,9 +47,9 @@ class KeptTiers:
 class TraceRun:
     """One run of a manager over one trace, or over several one after another.
 
-    `kept` gives it the tiers; without, it makes some in memory. `load_filter` applies to every request; None leaves
-    each its own. `on_bytes` hears of progress. With `timed` it adds up in `read_seconds` what reading took, sorting
-    included.
+    `kept` gives it the tiers; without, it makes some in memory. `table` is one that it shares with other runs.
+    `load_filter` applies to every request; None leaves each its own. `on_bytes` hears of progress. With `timed` it adds
+    up in `read_seconds` what reading took, sorting included.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class TraceRun:
         events: bool = False,
         timed: bool = False,
         kept: KeptTiers | None = None,
+        table: BlockTable | None = None,
     ) -> None:
         self.topology = topology
         self._sources = sources
@@ -83,6 +85,7 @@ class TraceRun:
             self.sums,
             text_keys=kept is not None,
             starts_empty=kept is None or kept.starts_empty,
+            table=table,
         )
         self.request: Request | None = None
         """The request that is being replayed, as its trace has it."""
@@ -136,7 +139,7 @@ class TraceRun:
             for request in self._timed_reading(ordered) if self._timed else ordered:
                 if first:
                     first = False
-                    self._settle_block_tokens(reader.block_tokens, source.name)
+                    self.settle_block_tokens(reader.block_tokens, source.name)
                 self.request = request
                 yield request
             if fall is not None:
@@ -145,7 +148,10 @@ class TraceRun:
                 )
             self.warnings += [f"{source.name}: {warning}" for warning in reader.warnings]
 
-    def _settle_block_tokens(self, tokens: int, name: str) -> None:
+    def settle_block_tokens(self, tokens: int, name: str) -> None:
+        """The blocks of the trace `name`, which is being read, have `tokens` tokens. Raises InputError where those of
+        an earlier one have not."""
+        self._reading = name
         if self._settled is not None and tokens != self._settled:
             raise InputError(f"blocks of {tokens:,} tokens cannot join blocks of {self._settled:,}", file=name)
         said = self.topology.block
@@ -171,6 +177,10 @@ class TraceRun:
     def steps(self) -> Iterator[Served]:
         """Replay; each request is over when its result comes out."""
         yield from self.loop.run(self.requests(), self.filter_of)
+        self.warn_of_filters()
+
+    def warn_of_filters(self) -> None:
+        """All requests are over: what vLLM would say of their own filters, and does not, joins the warnings."""
         logged, open_ = self._warned["warnings"], self._warned["fails_open"]
         if logged:
             self.warnings.append(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")

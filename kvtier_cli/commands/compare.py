@@ -1,0 +1,243 @@
+"""`kvtier compare`: several filters, topologies or policies over one trace, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kvtier_cli.commands.inputs import FILTER_HELP, warnings_before
+from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.errors import ExitStatus, InputError
+
+if TYPE_CHECKING:
+    from kvtier_cli.commands.compare_variants import GivenVariant
+    from kvtier_cli.replay.compare import Comparison
+    from kvtier_cli.replay.compare_checks import FailOn
+    from kvtier_cli.replay.figure_expr import Judged
+    from kvtier_cli.traces.source import TraceSource
+
+EXAMPLES = (
+    "kvtier compare trace.jsonl --tiers all --tiers storage:local",
+    "kvtier compare trace.jsonl --policy lru --policy arc --primary 5k",
+    "kvtier compare trace.jsonl --tiers own --tiers deny --fail-on 'served < -1%'",
+)
+
+_MOST_SHOWN = 1_000_000
+
+
+def command(
+    ctx: typer.Context,
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace; - is stdin.")],
+    tiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tiers",
+            metavar="FILTER",
+            help="Applies to every request; own leaves each its own, as does no --tiers at all. " + FILTER_HELP,
+            show_default=False,
+        ),
+    ] = None,
+    topology: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topology",
+            metavar="T",
+            help="The tiers: a TOML, JSON or YAML file, or JSON text. Without it KVTIER_TOPOLOGY, else the built-in "
+            "topology holds.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="P", help="The CPU tier's: lru or arc.", show_default=False),
+    ] = None,
+    primary: Annotated[
+        list[str] | None,
+        typer.Option("--primary", metavar="N", help="The CPU tier's capacity in blocks.", show_default=False),
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="EXPR",
+            help="Exit with 1 if it holds: 'served < -1%' (of a variant less A), 'B.promoted.s3 > 1000' (of B alone). "
+            "Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=0, max=_MOST_SHOWN, help="Requests shown of those that differ.")
+    ] = 5,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="N", min=0, max=_MOST_SHOWN, help="How many of these to pass over.")
+    ] = 0,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
+) -> int:
+    """Compare two to six variants over one trace, in one pass: their figures, and the requests that end otherwise.
+
+    Repeat --tiers, --topology, --policy or --primary: the variants are called A, B, C. What is given once holds for
+    all; two options that are both repeated go together in their order.
+    """
+    from kvtier_cli.commands.compare_variants import given_variants
+
+    options = shared(ctx)
+    if trace == "-" and tiers and "-" in tiers:
+        raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
+    given = {"--tiers": tiers, "--topology": topology, "--policy": policy, "--primary": primary}
+    variants, common = given_variants({option: values or [] for option, values in given.items()})
+    demands = _demands(fail_on or [], variants)
+    from kvtier_cli.traces.source import TraceSource
+
+    with TraceSource(trace) as source:
+        before = [warnings_before(variant.topology, variant.given) for variant in variants]
+        comparison = _run(source, variants, options, keep=offset + limit, skip_bad=skip_bad)
+        figures = [run.figures() for run in comparison.runs]
+        judged = [(demand, demand.judge(figures)) for demand in demands]
+        warnings = [[*early, *run.warnings] for early, run in zip(before, comparison.runs, strict=True)]
+        if options.json:
+            _write(source.name, variants, comparison, figures, judged, warnings, offset=offset, limit=limit)
+        else:
+            _print(source.name, trace, variants, common, comparison, figures, judged, options, offset=offset)
+            for text in [*comparison.reading.warnings, *_told_once(warnings)]:
+                options.stderr().warn(text)
+    failed = any(each.holds for _, found in judged for _, each in found)
+    return ExitStatus.NO if failed else ExitStatus.DONE
+
+
+def _demands(texts: Sequence[str], variants: Sequence[GivenVariant]) -> list[FailOn]:
+    if not texts:
+        return []
+    from kvtier_cli.replay.compare_checks import parse_fail_on
+    from kvtier_cli.replay.figure_names import FigureNames
+
+    names = [FigureNames(variant.topology) for variant in variants]
+    return [parse_fail_on(text, names) for text in texts]
+
+
+def _run(
+    source: TraceSource, variants: Sequence[GivenVariant], options: Shared, *, keep: int, skip_bad: bool
+) -> Comparison:
+    import gc
+
+    from kvtier_cli.render.progress import progress
+    from kvtier_cli.replay.compare import Comparison, Variant
+
+    gc.disable()  # as of a replay: millions of objects, no cycles
+    with ExitStack() as stack:
+        advance = stack.enter_context(progress(source.size, source.name, options.progress))
+        comparison = Comparison(
+            source,
+            [Variant(each.topology, None if each.given is None else each.given.parse.filter) for each in variants],
+            keep=keep,
+            block_tokens=_block_tokens(variants),
+            skip_bad=skip_bad,
+            on_bytes=advance,
+        )
+        comparison.run()
+    return comparison
+
+
+def _block_tokens(variants: Sequence[GivenVariant]) -> int | None:
+    """Tokens a block, by the topologies that say so: a trace has blocks of one size. Raises InputError."""
+    said = {variant.topology.block.tokens: variant for variant in variants if variant.topology.block.tokens}
+    if len(said) > 1:
+        told = " and ".join(f"{tokens:,} ({variant.name})" for tokens, variant in list(said.items())[:2])
+        raise InputError(
+            f"the topologies say blocks of {told} tokens, and a trace has blocks of one size",
+            hint="Say the same block.tokens in all, or leave it out where it is not known.",
+        )
+    return next(iter(said), None)
+
+
+def _told_once(warnings: Sequence[Sequence[str]]) -> list[str]:
+    """Each warning once, with the names of the variants that it is about unless it is about all."""
+    from kvtier_cli.replay.compare import LETTERS
+
+    about: dict[str, str] = {}
+    for letter, texts in zip(LETTERS, warnings, strict=False):
+        for text in dict.fromkeys(texts):
+            about[text] = about.get(text, "") + letter
+    return [text if len(who) == len(warnings) else f"{', '.join(who)}: {text}" for text, who in about.items()]
+
+
+def _print(
+    name: str,
+    argument: str,
+    variants: Sequence[GivenVariant],
+    common: Sequence[str],
+    comparison: Comparison,
+    figures: Sequence[dict[str, Any]],
+    judged: list[tuple[FailOn, list[tuple[str, Judged]]]],
+    options: Shared,
+    *,
+    offset: int,
+) -> None:
+    import shlex
+
+    from kvtier_cli.render.compare_view import Shown, compare_lines
+
+    sizes = {variant.topology.block.bytes_per_token for variant in variants}
+    per_token = sizes.pop() if len(sizes) == 1 else None
+    # The last variant that `kvtier explain` has options for.
+    explained = next((each.explain for each in reversed(variants) if each.explain is not None), None)
+    explain = None if explained is None else " ".join(f"kvtier explain {shlex.quote(argument)} {explained}".split())
+    shown = Shown(
+        title=name,
+        labels=[variant.label for variant in variants],
+        common=common,
+        figures=figures,
+        remote_reads=comparison.remote_reads(),
+        block_tokens=comparison.block_tokens,
+        block_bytes=per_token * comparison.block_tokens if per_token else None,
+        differences=comparison.differences,
+        page=comparison.differences.worst()[offset:],
+        offset=offset,
+        explain=explain,
+        judged=judged,
+    )
+    for line in compare_lines(shown, options.stdout()):
+        print(line)
+
+
+def _write(
+    name: str,
+    variants: Sequence[GivenVariant],
+    comparison: Comparison,
+    figures: Sequence[dict[str, Any]],
+    judged: list[tuple[FailOn, list[tuple[str, Judged]]]],
+    warnings: Sequence[list[str]],
+    *,
+    offset: int,
+    limit: int,
+) -> None:
+    from kvtier_cli.render import compare_json as shape
+    from kvtier_cli.render.filter_json import filter_as_json
+    from kvtier_cli.render.json_out import write
+    from kvtier_cli.tiering.topology_file import topology_as_json
+
+    page = comparison.differences.worst()[offset:]
+    settings = [
+        {
+            "topology": {"name": each.topology.name, **topology_as_json(each.topology)},
+            "filter": None if each.given is None else filter_as_json(each.given.parse),
+            "warnings": told,
+        }
+        for each, told in zip(variants, warnings, strict=True)
+    ]
+    labels = [variant.label for variant in variants]
+    document = {
+        "files": [name],
+        "block_tokens": comparison.block_tokens,
+        "variants": shape.variants_as_json(labels, settings, figures, comparison.moved(), comparison.remote_reads()),
+        "totals": shape.totals_as_json(figures, comparison.differences),
+        "offset": offset,
+        "limit": limit,
+        "requests": shape.requests_as_json(page),
+        "differences": shape.differences_as_json(page),
+        "fail_on": shape.fail_on_as_json(judged),
+        "warnings": comparison.reading.warnings,
+    }
+    write("compare", document)
