@@ -181,9 +181,8 @@ def _print(
 
     sizes = {variant.topology.block.bytes_per_token for variant in variants}
     per_token = sizes.pop() if len(sizes) == 1 else None
-    # The last variant that `kvtier explain` has options for.
-    explained = next((each.explain for each in reversed(variants) if each.explain is not None), None)
-    explain = None if explained is None else " ".join(f"kvtier explain {shlex.quote(argument)} {explained}".split())
+    command = f"kvtier explain {shlex.quote(argument)}"
+    explains = [None if each.explain is None else f"{command} {each.explain}".rstrip() for each in variants]
     shown = Shown(
         title=name,
         labels=[variant.label for variant in variants],
@@ -195,7 +194,7 @@ def _print(
         differences=comparison.differences,
         page=comparison.differences.worst()[offset:],
         offset=offset,
-        explain=explain,
+        explains=explains,
         judged=judged,
     )
     for line in compare_lines(shown, options.stdout()):

@@ -74,7 +74,7 @@ def delta(first: Any, other: Any) -> Any:
 
 def _zero(figures: Mapping[str, Any], name: str) -> Any:
     """What stands for the figure `name` where only `figures` have it."""
-    value = figures[name] if name in figures else 0
+    value = figures.get(name, 0)
     if isinstance(value, Mapping):
         return None if "formula" in value else dict.fromkeys(value, 0)
     return 0

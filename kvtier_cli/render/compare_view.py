@@ -1,7 +1,8 @@
-"""A comparison for people: who serves more, the figures side by side with their differences, the requests that differ."""
+"""A comparison for people: who serves more, figures side by side with their differences, the requests that differ."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,8 @@ _SPANS = 8
 @dataclass(frozen=True, slots=True)
 class Shown:
     """All that the text says: `labels` tell the variants apart, `common` is what they share, `block_bytes` the size of
-    a block where every variant has the same. `explain`: the command that tells a request's story, without its number."""
+    a block where every variant has the same. `explains`: for each variant the command that tells a request's story,
+    without its number; None where there is none."""
 
     title: str
     labels: Sequence[str]
@@ -38,7 +40,7 @@ class Shown:
     differences: Differences
     page: Sequence[Difference]
     offset: int
-    explain: str | None
+    explains: Sequence[str | None]
     judged: Sequence[tuple[FailOn, list[tuple[str, Judged]]]]
 
 
@@ -68,7 +70,7 @@ def _answer(shown: Shown) -> str:
     blocks = shown.figures[0]["blocks"]
     if len(set(served)) == 1:
         both = "A and B serve" if len(served) == 2 else "All serve"
-        return f"{both} the same number of blocks, {_of(served[0], blocks)}."
+        return f"{both} the same, {_of(served[0], blocks)}."
     best = max(range(len(served)), key=lambda index: (served[index], -index))
     others = []
     for index, number in enumerate(served):
@@ -112,10 +114,12 @@ def _grid(rows: Sequence[Row], heads: Sequence[str], cells: Sequence[Sequence[st
     while start < len(heads):
         part = slice(start, start + width)
         table = [["", *heads[part]], *([_label(row, out), *line[part]] for row, line in zip(rows, cells, strict=True))]
-        lines = columns(table, "<" + ">" * width, shrink=0, width=out.width, mark="…" if out.unicode else "..")
-        if max(map(cell_width, lines)) > out.width and width > 1:
-            width -= 1
-            continue
+        lines = columns(table, "<" + ">" * width)
+        if max(map(cell_width, lines)) > out.width:
+            if width > 1:
+                width -= 1
+                continue
+            lines = columns(table, "<>", shrink=0, width=out.width, mark="…" if out.unicode else "..")
         if start:
             yield ""
         yield lines[0]
@@ -136,20 +140,19 @@ def _pair(
         table.append([_label(row, out), *(_amount(row, value) for value in row.values), _signed(row, other - one)])
         table[-1] += [points, bar, note]
     lines: list[str] = []
-    mark = "…" if out.unicode else ".."
-    narrow = [["", "A", "B", "B - A"], *(row[:4] for row in table[1:])]
     noted = True
     for used in (7, 6, 5, 4):
         noted = used == 7
         lines = columns([row[:used] for row in table], "<>>>><<")
         if max(map(cell_width, lines)) <= out.width:
             break
-    else:
-        lines = columns(narrow, "<>>>", shrink=0, width=out.width, mark=mark)
     if max(map(cell_width, lines)) > out.width:
-        lines = columns(narrow, "<>>>", gap=1, shrink=0, width=out.width, mark=mark)
-    yield lines[0]
-    yield from (_toned(line, row, out) for line, row in zip(lines[1:], rows, strict=True))
+        yield from _grid(rows, ["A", "B"], [row[1:3] for row in table[1:]], out)
+        yield ""
+        yield from _grid(rows, ["B - A"], [row[3:4] for row in table[1:]], out)
+    else:
+        yield lines[0]
+        yield from (_toned(line, row, out) for line, row in zip(lines[1:], rows, strict=True))
     remarks = [f"{row.label}: {row.note}" for row in rows if row.note and not row.equal]
     if remarks and not noted:
         yield from wrapped("; ".join(remarks), out, indent=2, style="muted")
@@ -160,7 +163,8 @@ def _points(row: Row, figures: Sequence[Mapping[str, Any]]) -> str:
     if row.measure is not Measure.SHARE or row.equal or not all(one["blocks"] for one in figures):
         return ""
     one, other = (100 * value / each["blocks"] for value, each in zip(row.values, figures, strict=True))
-    return f"{other - one:+.1f}"
+    text = f"{other - one:+.1f}"
+    return text[1:] if text[1:] == "0.0" else text
 
 
 def _bar(delta: int, most: int) -> str:
@@ -210,6 +214,8 @@ def _requests(shown: Shown, out: Output) -> Iterator[str]:
     for each in shown.page:
         name = f"r{each.number}"
         change = f"{each.change:+,}" if each.change else "0"
+        if len(each.served) > 2:
+            change += f" ({LETTERS[each.furthest]})"
         own = "" if each.label is None or each.label == name else f"   {out.shorten(plain(each.label), NAME_WIDTH)}"
         yield f"  {name:<{width}}  {change}{own}"
         for letter, spans in zip(LETTERS, each.spans, strict=False):
@@ -219,8 +225,10 @@ def _requests(shown: Shown, out: Output) -> Iterator[str]:
         after = shown.offset + len(shown.page)
         more = f"--offset {after}" if after < differences.requests else "--offset 0"
         yield f"  and {hidden:,} more ({more}, --limit N)"
-    if shown.page and shown.explain is not None:
-        yield from wrapped(f"why: {plain(shown.explain)} --request {shown.page[0].number}", out, indent=2)
+    explain = shown.explains[shown.page[0].furthest] if shown.page else None
+    if explain is not None:
+        request = shlex.quote(shown.page[0].label or str(shown.page[0].number))
+        yield from wrapped(f"why: {plain(f'{explain} --request {request}')}", out, indent=2)
 
 
 def _spans(spans: Sequence[Span], out: Output) -> str:

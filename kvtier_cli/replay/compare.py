@@ -56,9 +56,17 @@ class Difference(NamedTuple):
     table: BlockTable
 
     @property
+    def furthest(self) -> int:
+        """The variant that serves this request most unlike the first, by its place in `served`."""
+        return max(range(1, len(self.served)), key=lambda at: (abs(self._change(at)), -self._change(at), -at))
+
+    @property
     def change(self) -> int:
-        """Blocks served more than in the first variant, by that which is furthest from it."""
-        return max((served - self.served[0] for served in self.served[1:]), key=lambda change: (abs(change), -change))
+        """Blocks that this variant serves more than the first."""
+        return self._change(self.furthest)
+
+    def _change(self, at: int) -> int:
+        return self.served[at] - self.served[0]
 
 
 class BlockDifference(NamedTuple):
