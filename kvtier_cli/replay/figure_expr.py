@@ -27,7 +27,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 _LONGEST = 1000
 _OPERATOR = re.compile(r">=|<=|==|!=|<|>")
-_NEARLY = re.compile(r"=[<>]|[=!~]|\u2264|\u2265|\u2260")
+_NEARLY = re.compile(r"[=!~]|\u2264|\u2265|\u2260")
 _SHARE = re.compile(r"([+-]?)([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(?:%|pt|points?)")
 _PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
@@ -121,9 +121,11 @@ def split_expression(text: str, option: str) -> Parts:
     if not text.strip():
         raise InputError("is empty, expected a demand such as 'served >= 36%'", file=option)
     match = _OPERATOR.search(text)
-    nearly = _NEARLY.search(text, 0, None if match is None else match.start()) if match else _NEARLY.search(text)
+    start = len(text) if match is None else match.start()
+    nearly = _NEARLY.search(text, 0, start)
     if nearly is not None:
-        raise _fault(text, option, f"{expected}, found {shown(nearly[0])}", nearly.start() + 1)
+        found = text[nearly.start() : match.end()] if match is not None and nearly.end() == start else nearly[0]
+        raise _fault(text, option, f"{expected}, found {shown(found)}", nearly.start() + 1)
     if match is None:
         raise _fault(text, option, f"{expected}, found the end", len(text.rstrip()) + 1)
     name, limit = text[: match.start()], text[match.end() :]

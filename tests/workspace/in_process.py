@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -28,6 +29,7 @@ def run_here(*args: str, stdin: str | bytes = "", env: Mapping[str, str] | None 
             status = main(args)
     finally:
         os.chdir(before)
+        gc.enable()  # a replay turns it off, and leaves the rest to the end of its process
     texts = []
     for stream in streams[1:]:
         stream.flush()
