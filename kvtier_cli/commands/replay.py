@@ -107,7 +107,9 @@ def command(
             )
         status = ExitStatus.DONE
         if junit is not None:
-            _refuse_to_overwrite(traces, fixtures, junit, "--junit")
+            _refuse_to_overwrite(_read(traces, fixtures, baseline), junit, "--junit")
+            if events is not None and events != "-" and Path(events).resolve() == Path(junit).resolve():
+                raise InputError("--events and --junit write to the same file", file=junit)
         suites = stack.enter_context(junit_file(junit))
         if fixtures:
             from kvtier_cli.commands.replay_fixtures import replay_fixtures
@@ -125,7 +127,7 @@ def command(
             if tiers == "-" and "-" in files:
                 raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
             if events is not None:
-                _refuse_to_overwrite(traces, fixtures, events, "--events")
+                _refuse_to_overwrite(_read(traces, fixtures, baseline), events, "--events")
             chosen = given_topology(topology)
             given = None if tiers is None else given_filter(tiers, chosen)
             passed = _replay_traces(
@@ -166,8 +168,16 @@ def _refuse_for_fixtures(fixture: str, given: dict[str, str | None]) -> None:
             raise InputError(f"{option} does not apply to a scripted fixture, which states its own", file=fixture)
 
 
-def _refuse_to_overwrite(traces: list[TraceSource], fixtures: list[str], out: str, option: str) -> None:
-    read = {"trace": [trace.path for trace in traces if trace.path], "fixture": [Path(file) for file in fixtures]}
+def _read(traces: list[TraceSource], fixtures: list[str], baseline: str | None) -> dict[str, list[Path]]:
+    """The files that are read, by what they are."""
+    return {
+        "trace": [trace.path for trace in traces if trace.path],
+        "fixture": [Path(file) for file in fixtures],
+        "baseline": [Path(baseline)] if baseline and Path(baseline).exists() else [],
+    }
+
+
+def _refuse_to_overwrite(read: dict[str, list[Path]], out: str, option: str) -> None:
     for kind, paths in read.items():
         if Path(out).is_file() and any(path.samefile(out) for path in paths):
             raise InputError(f"is the {kind} itself, which {option} would overwrite", file=out)

@@ -286,6 +286,17 @@ def test_where_junit_cannot_go(kvtier: RunsKvtier, tmp_path: Path, out: str, sta
     assert (tmp_path / "t.jsonl").read_bytes() == (CHECKOUT / CHAT).read_bytes()
 
 
+def test_junit_does_not_take_the_place_of_the_baseline_or_of_the_events(
+    kvtier: RunsKvtier, baseline: Path, tmp_path: Path
+) -> None:
+    before = baseline.read_bytes()
+    said = refused(replay(kvtier, "--baseline", str(baseline), "--junit", str(baseline)))
+    assert "is the baseline itself, which --junit would overwrite" in said
+    assert baseline.read_bytes() == before
+    out = str(tmp_path / "out")
+    assert "write to the same file" in refused(replay(kvtier, "--events", out, "--junit", out))
+
+
 def test_a_run_that_ends_with_an_error_leaves_no_junit_file(kvtier: RunsKvtier, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"input_length": -1, "hash_ids": [1]}\n')
     assert kvtier("replay", "t.jsonl", "--junit", "out.xml", cwd=tmp_path).status == ExitStatus.INPUT
