@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,11 +22,16 @@ def kvtier() -> RunsKvtier:
     return run_here
 
 
+@cache
+def replayed() -> str:
+    return run_here("replay", CHAT, *TIERS, "--json", cwd=CHECKOUT).stdout
+
+
 @pytest.fixture
-def baseline(kvtier: RunsKvtier, tmp_path: Path) -> Path:
+def baseline(tmp_path: Path) -> Path:
     """The figures of the chat trace under its own filters."""
     path = tmp_path / "run.json"
-    path.write_text(kvtier("replay", CHAT, *TIERS, "--json", cwd=CHECKOUT).stdout)
+    path.write_text(replayed())
     return path
 
 
