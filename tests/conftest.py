@@ -19,6 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 UPDATE_GOLDEN = os.environ.get("KVTIER_UPDATE_GOLDEN", "") not in ("", "0")
 RECORDINGS = Path(os.environ.get("KVTIER_RECORDINGS") or CHECKOUT.parent / "shared" / "conformance")
 
+_OURS = ("KVTIER_UPDATE_GOLDEN", "KVTIER_RECORDINGS")
 _FOREIGN = (
     "NO_COLOR",
     "FORCE_COLOR",
@@ -39,6 +40,8 @@ hypothesis.settings.load_profile("ci")
 def pytest_configure() -> None:
     """Takes away what the user's shell says about kvtier and terminals: tests state what they depend on."""
     for name in list(os.environ):
+        if name in _OURS:  # read above, and again by each worker of xdist
+            continue
         if name.startswith(("KVTIER_", "_KVTIER", "TYPER_")) or name in _FOREIGN:
             del os.environ[name]
     os.environ["LANG"] = "C.UTF-8"
