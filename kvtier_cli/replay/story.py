@@ -6,18 +6,29 @@ the request for good; what it did to the tiers stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
 from kvtier_cli.replay.loop import PassWatcher, ReplayLoop
 from kvtier_cli.replay.outcomes import BlockHistory, Outcome, find_stop, lost_to_filter
-from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBlock, StoryTier
-from kvtier_cli.replay.story_recorder import Look, StoryRecorder
+from kvtier_cli.replay.placements import Eviction, Placements
+from kvtier_cli.replay.story_model import (
+    Cell,
+    EvictedBlock,
+    Look,
+    PassStory,
+    RequestStory,
+    StopStory,
+    StoreBatch,
+    StoryBlock,
+    StoryTier,
+)
+from kvtier_cli.replay.story_recorder import StoryRecorder
 from kvtier_cli.tiering.filter_reasons import PRIMARY_REASON, tier_reason
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, LookupResult, Medium, Verdict
-from kvtier_cli.tiering.observer import ObserverGroup
+from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTierManager
 from kvtier_cli.tiering.topology import PRIMARY_NAME, TierSpec
@@ -40,24 +51,31 @@ def tell_story(
     block_tokens: int | None = None,
     block_name: Callable[[BlockKey], str] | None = None,
     request_name: Callable[[Hashable], str] | None = None,
+    placements: Placements | None = None,
+    observers: Sequence[Observer] = (),
 ) -> RequestStory:
     """Replay one more request, the blocks `keys` under the filter `parse`, and tell what became of it.
 
     `loop` has replayed what was before it, and `history` has listened to that; it listens on, and the loop's watcher is
     told as ever. `block_name` and `request_name` say what blocks and the loop's requests are called: by default ints
-    have the labels of the loop's table, and requests are `r1204`.
+    have the labels of the loop's table, and requests are `r1204`. `placements` that have listened too know who had put
+    what the request evicts; they and the other `observers` listen on.
     """
     manager = loop.manager
+    block_name, request_name = block_name or _block_name(loop), request_name or _r
     recorder = StoryRecorder(manager, len(keys))
-    teller = _Teller(manager, recorder, history, loop.watcher, block_name or _block_name(loop), request_name or _r)
-    before = loop.watcher
-    manager.observe(ObserverGroup([history, recorder]))
+    teller = _Teller(manager, recorder, history, loop.watcher, block_name, request_name)
+    before, req_id = loop.watcher, loop.requests
+    listening = [history, *([] if placements is None else [placements]), *observers]
+    placements = placements or Placements(manager)
+    placements.follow(req_id)
+    manager.observe(ObserverGroup([*listening, recorder, *([] if placements in listening else [placements])]))
     loop.watcher = teller
     try:
         loop.replay(keys, parse.filter)
     finally:
         loop.watcher = before
-        manager.observe(history)
+        manager.observe(ObserverGroup(listening))
     return RequestStory(
         label,
         parse,
@@ -69,6 +87,32 @@ def tell_story(
         teller.lost_to_filter,
         block_tokens,
         manager.primary.capacity,
+        tuple(PassStory(step, tuple(looks)) for step, looks in recorder.pass_looks),
+        tuple(StoreBatch(step, tuple(map(block_name, blocks)), refused) for step, blocks, refused in recorder.stores),
+        tell_evictions(placements.evictions, req_id, block_name, request_name),
+    )
+
+
+def tell_evictions(
+    evictions: Iterable[Eviction],
+    req_id: Hashable,
+    block_name: Callable[[BlockKey], str],
+    request_name: Callable[[Hashable], str],
+) -> tuple[EvictedBlock, ...]:
+    """What request `req_id` evicted, with the names of blocks and requests."""
+    return tuple(
+        EvictedBlock(
+            block_name(eviction.key),
+            eviction.tier,
+            eviction.cause,
+            eviction.step,
+            None if eviction.put is None else request_name(eviction.put.req_id),
+            eviction.put is not None and eviction.put.req_id == req_id,
+            None if eviction.put is None else eviction.put.how,
+            None if eviction.put is None else eviction.put.step,
+            eviction.unread,
+        )
+        for eviction in evictions
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
+from kvtier_cli.replay.placements import Cause, How
 from kvtier_cli.replay.slots import SlotUse
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import Locality, LookupResult, Medium, Verdict
@@ -87,12 +90,76 @@ class StopStory:
     tries: int = 0
 
 
+class Look(NamedTuple):
+    """One lookup of one block: the answer, a verdict a secondary tier, and the tier of a promotion or a denial."""
+
+    result: LookupResult
+    verdicts: tuple[Verdict, ...]
+    promotion: str | None
+    denied: str | None
+
+    @property
+    def reached_tiers(self) -> bool:
+        """Whether the lookup got as far as the secondary tiers, be it to skip them all."""
+        return any(verdict is not Verdict.NOT_REACHED for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class PassStory:
+    """One look at the prefix. `step`: how many steps had ended before it, over the whole run. `looks` has one entry a
+    block from the first on, up to the first miss."""
+
+    step: int
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBatch:
+    """One store of the request's: in which `step`, of which `blocks` (those that the primary did not have), and
+    whether it was `refused`."""
+
+    step: int
+    blocks: tuple[str, ...]
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EvictedBlock:
+    """A block that the request put out of `tier`, in `step`, by what it did (`cause`).
+
+    `put_by`: the request that had put it there (`own`: this very one), `how`, and in which step; None where nobody
+    knows, as with what was there before the run. `unread`: nobody read it there since: loaded it from the primary, or
+    promoted it from a secondary tier.
+    """
+
+    block: str
+    tier: str
+    cause: Cause
+    step: int
+    put_by: str | None
+    own: bool
+    how: How | None
+    put_step: int | None
+    unread: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutFilter:
+    """What the same request would have got without a filter, after the same history: so many blocks `served`,
+    `by_tier` (the primary first, the secondary tiers that they were promoted from in lookup order)."""
+
+    served: int
+    by_tier: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class RequestStory:
     """What became of a request. `label` is its name, None for blocks looked up without one.
 
     `stop` is None where every block was served. `lost_to_filter` is an upper bound, in blocks. `block_tokens` is None
-    where the size of a block is not known; `primary_capacity` counts blocks.
+    where the size of a block is not known; `primary_capacity` counts blocks. `pass_looks` has its `passes`, each with
+    its lookups; `stores` what it stored then, batch by batch; `evicted` what it put out of the tiers, as far as that
+    has happened yet: cascades end later. `without_filter` is None where nobody asked, or the filter skipped nothing.
     """
 
     label: str | None
@@ -105,6 +172,10 @@ class RequestStory:
     lost_to_filter: int
     block_tokens: int | None
     primary_capacity: int
+    pass_looks: tuple[PassStory, ...] = ()
+    stores: tuple[StoreBatch, ...] = ()
+    evicted: tuple[EvictedBlock, ...] = ()
+    without_filter: WithoutFilter | None = None
 
     @property
     def served(self) -> int:
@@ -121,6 +192,10 @@ class RequestStory:
         for block in self.blocks:
             counts[block.outcome] += 1
         return counts
+
+    def served_by_tier(self) -> dict[str, int]:
+        """Served blocks by where they came from: the primary, then the secondary tiers in lookup order."""
+        return {self.tiers[0].name: self.counts()[Outcome.PRIMARY], **self.promoted_by_tier()}
 
     def promoted_by_tier(self) -> dict[str, int]:
         """Served blocks by the secondary tier that they were promoted from, all of them in lookup order."""

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
 
 from kvtier_cli.replay.slots import SlotUse, slot_uses
+from kvtier_cli.replay.story_model import Look
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, LookupResult, Verdict
 from kvtier_cli.tiering.observer import Observer
-
-
-class Look(NamedTuple):
-    """One lookup of one block: the answer, a verdict a secondary tier, and the tier of a promotion or a denial."""
-
-    result: LookupResult
-    verdicts: tuple[Verdict, ...]
-    promotion: str | None
-    denied: str | None
-
-    @property
-    def reached_tiers(self) -> bool:
-        """Whether the lookup got as far as the secondary tiers, be it to skip them all."""
-        return any(verdict is not Verdict.NOT_REACHED for verdict in self.verdicts)
 
 
 class StoryRecorder(Observer):
@@ -32,6 +18,9 @@ class StoryRecorder(Observer):
     last one whatever it reached; None where a block was never looked up. `looks`: how often it was looked up.
     `waits`: how often it has answered that it is on its way, from the promotion in `deciding` on. `promotions`: how
     many were started for it. `slots`: what took the primary's slots when a promotion was denied last.
+
+    `pass_looks` has an entry a pass: the step in which it was, and its lookups. `stores`, which go on after `stop`: the
+    step, the absent blocks of a batch, and whether it was refused.
     """
 
     def __init__(self, manager: TieringManager, blocks: int) -> None:
@@ -45,6 +34,8 @@ class StoryRecorder(Observer):
         self.waits = [0] * blocks
         self.promotions = [0] * blocks
         self.slots: tuple[SlotUse, ...] = ()
+        self.pass_looks: list[tuple[int, list[Look]]] = [(manager.counters.steps, [])]
+        self.stores: list[tuple[int, Sequence[BlockKey], bool]] = []
 
     def stop(self) -> None:
         """The request's last pass has ended."""
@@ -66,6 +57,7 @@ class StoryRecorder(Observer):
         at = self._at  # a prefix is looked up in order, and a block may stand in it twice
         self._at += 1
         look = Look(result, tuple(verdicts), promotion, denied)
+        self.pass_looks[-1][1].append(look)
         before = self.deciding[at]
         self.last[at] = look
         self.looks[at] += 1
@@ -82,3 +74,10 @@ class StoryRecorder(Observer):
         if self._listening:
             self._at = 0
             self.passes += 1
+            self.pass_looks.append((self._manager.counters.steps, []))
+
+    def on_stored(self, req_id: Hashable, keys: Sequence[BlockKey], evicted: Sequence[BlockKey]) -> None:
+        self.stores.append((self._manager.counters.steps, tuple(keys), False))
+
+    def on_refused(self, req_id: Hashable, keys: Sequence[BlockKey]) -> None:
+        self.stores.append((self._manager.counters.steps, tuple(keys), True))
