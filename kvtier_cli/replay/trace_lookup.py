@@ -6,8 +6,7 @@ The requests of the history run as a `TraceRun` runs them, under their own filte
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kvtier_cli.errors import InputError
@@ -15,8 +14,9 @@ from kvtier_cli.replay.identity import ROOT, BlockTable, Label
 from kvtier_cli.replay.story import tell_story
 from kvtier_cli.replay.story_model import RequestStory
 from kvtier_cli.replay.trace_run import TraceRun
+from kvtier_cli.replay.trace_teller import TraceTeller
 from kvtier_cli.tiering.block_names import CHAIN_MARK
-from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
+from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.topology import PRIMARY_NAME
 from kvtier_cli.traces.detect import read_trace
@@ -77,35 +77,9 @@ def find_request(source: TraceSource, text: str, *, skip_bad: bool = False) -> i
 
 def request_story(run: TraceRun, index: int, parse: FilterParse | None = None) -> RequestStory:
     """Replay what is before request `index` in `run`, then that request, under `parse` or else its own filter."""
-    names: dict[Hashable, str] = {}
-
-    def name(req_id: Hashable) -> str:
-        return names.get(req_id, f"r{req_id}")
-
-    requests = run.requests()
-    history = run.loop.run(islice(requests, index), run.filter_of)
-    for served in history:
-        own = run.request.request_id if run.request is not None else None
-        if own is not None:
-            names[served.req_id] = own
-    request = next(requests)
-    return tell_story(
-        run.loop,
-        run.loop.keys(request),
-        parse or _own_filter(run, request),
-        run.history,
-        label=request.request_id or f"r{index}",
-        block_tokens=run.loop.block_tokens,
-        request_name=name,
-    )
-
-
-def _own_filter(run: TraceRun, request: Request) -> FilterParse:
-    run.filter_of(request)  # it knows the file, where the parameters cannot be read
-    reading = TraceRun([], run.topology)  # read with, not run: of one request there is one filter
-    reading.filter_of(request)
-    parse = next((parse for _, parse in reading.own_filters()), parse_tier_filter())
-    return lint_against(parse, run.topology.tiers)
+    teller = TraceTeller(run)
+    teller.replay(index)
+    return teller.tell(parse)
 
 
 def resolve_blocks(

@@ -1,0 +1,203 @@
+"""Explains one request of a trace: its story with what came of it later, a block's life, and what it would have got
+without its filter. Renders nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from kvtier_cli.errors import InputError
+from kvtier_cli.replay.identity import Label
+from kvtier_cli.replay.life import BlockLife, Deed, LifeEvent
+from kvtier_cli.replay.outcomes import AbsentReason
+from kvtier_cli.replay.placements import Placements
+from kvtier_cli.replay.story import tell_evictions
+from kvtier_cli.replay.story_model import RequestStory, WithoutFilter
+from kvtier_cli.replay.trace_run import TraceRun
+from kvtier_cli.replay.trace_teller import TraceTeller
+from kvtier_cli.replay.watchers import PassWatchers
+from kvtier_cli.tiering.filters import FilterParse, parse_tier_filter
+from kvtier_cli.tiering.model import Verdict
+from kvtier_cli.tiering.topology import PRIMARY_NAME
+from kvtier_cli.wording import nearest, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The blocks of one request: `keys` as every run over the same trace numbers them, their labels and names."""
+
+    keys: tuple[int, ...]
+    labels: tuple[Label, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LifeEntry:
+    """One event of a block's life; see `LifeEvent`. `request` is a name; `own`: it is the request that is explained."""
+
+    step: int
+    deed: Deed
+    request: str
+    own: bool
+    tier: str | None
+    job: int | None
+    unread: bool
+    reason: AbsentReason | None
+
+
+@dataclass(frozen=True, slots=True)
+class LifeStory:
+    """The life of the block at `index` of the request. `entries` lack its loads, of which there were so many, unless
+    `whole`: then they reach to the end of the trace, with all loads, and `holders` are the tiers that have the block
+    then; else to the moment at which the request was not served it."""
+
+    index: int
+    block: str
+    whole: bool
+    entries: tuple[LifeEntry, ...]
+    loads: int
+    holders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A request's story, and the life of the block that was asked for or at which it stopped (None: there is none)."""
+
+    story: RequestStory
+    life: LifeStory | None
+
+
+def read_prompt(run: TraceRun, index: int) -> Prompt:
+    """The blocks of request `index`. `run` is only read with, not run."""
+    loop = run.loop
+    for request in run.requests():
+        keys = loop.numbers(request)
+        if request.index == index:
+            labels = [loop.table.labels[key] for key in keys]
+            return Prompt(tuple(keys), tuple(labels), tuple(map(loop.table.name, keys)))
+    raise LookupError(index)
+
+
+def find_block(prompt: Prompt, text: str, request: str, file: str) -> int:
+    """Where in the prompt the block is that `text` means: by its name (`242`, `7~2`), else its id, else its place,
+    from 0. Raises InputError where there is none, or several have the label."""
+    if text in prompt.names:
+        return prompt.names.index(text)
+    labelled = [index for index, label in enumerate(prompt.labels) if str(label) == text]
+    if len({prompt.keys[index] for index in labelled}) > 1:
+        some = ", ".join(prompt.names[index] for index in labelled[:3]) + (", ..." if len(labelled) > 3 else "")
+        raise InputError(
+            f"{len(labelled):,} blocks of {request} have the id {shown(text)}",
+            file=file,
+            hint=f"Give one's name: {some}.",
+        )
+    if labelled:
+        return labelled[0]
+    if text.isascii() and text.isdigit() and len(text) < 19 and int(text) < len(prompt.keys):
+        return int(text)
+    total = len(prompt.keys)
+    near = nearest(text, prompt.names)
+    has = f"It has {total:,}, 0 to {total - 1:,}." if total else "It has none."
+    raise InputError(
+        f"{request} has no block {shown(text)}",
+        file=file,
+        hint=has + (f' Did you mean "{near}"?' if near else ""),
+    )
+
+
+def explain(
+    run: TraceRun, index: int, prompt: Prompt, parse: FilterParse | None = None, *, block: int | None = None
+) -> Explanation:
+    """Replay `run`, and tell the story of its request `index` under `parse`, or else its own filter.
+
+    With `block`, a place in the `prompt`, the life is that block's, over the whole trace; without, that of the first
+    block not served, up to then. The replay goes on until what the request has stored is in all tiers, or failed to
+    get there, since that evicts too; what is left of the trace is then only read, for `run.warnings`.
+    """
+    manager = run.manager
+    placements = Placements(manager)
+    watched = prompt.keys if block is None else (prompt.keys[block],)
+    life = BlockLife(manager, run.history, watched, loads=block is not None)
+    run.listen(placements, life)
+    run.loop.watcher = PassWatchers([run.sums, life])
+    teller = TraceTeller(run)
+    teller.replay(index)
+    story = teller.tell(parse, placements=placements, observers=[life])
+    steps = teller.steps()
+    while (block is not None or _is_storing(run, index)) and next(steps, None) is not None:
+        pass
+    while _is_storing(run, index) or (block is not None and manager.transfers.jobs):
+        manager.on_schedule_end()
+    teller.skip_rest()
+    run.warn_of_filters()
+    evicted = tell_evictions(placements.evictions, index, teller.block_name, teller.name)
+    return Explanation(replace(story, evicted=evicted), _life(teller, index, prompt, story, life, block))
+
+
+def _is_storing(run: TraceRun, req_id: int) -> bool:
+    """Whether something that the request has stored is still on its way to a tier."""
+    manager = run.manager
+    return req_id in manager.requests or any(job.req_id == req_id for job in manager.transfers.jobs.values())
+
+
+def _life(
+    teller: TraceTeller, index: int, prompt: Prompt, story: RequestStory, life: BlockLife, block: int | None
+) -> LifeStory | None:
+    at = block if block is not None else None if story.stop is None else story.stop.at
+    if at is None:
+        return None
+    key = prompt.keys[at]
+    events: Sequence[LifeEvent] = life.events[key]
+    if block is None:
+        stops = (number for number, event in enumerate(events) if _is_stop_of(event, index))
+        events = events[: next(stops, len(events))]
+        holders: tuple[str, ...] = story.blocks[at].holders
+    else:
+        manager = teller.run.manager
+        holders = (PRIMARY_NAME,) if manager.primary.is_ready(key) else ()
+        holders += tuple(tier.name for tier in manager.tiers if tier.holds(key))
+    return LifeStory(
+        at,
+        prompt.names[at],
+        block is not None,
+        tuple(
+            LifeEntry(
+                event.step,
+                event.deed,
+                teller.name(event.req_id),
+                event.req_id == index,
+                event.tier,
+                event.job,
+                event.unread,
+                event.reason,
+            )
+            for event in events
+        ),
+        life.loads[key],
+        holders,
+    )
+
+
+def _is_stop_of(event: LifeEvent, req_id: Hashable) -> bool:
+    return event.req_id == req_id and event.deed in _STOPS
+
+
+_STOPS = frozenset({Deed.FILTERED, Deed.ABSENT, Deed.DENIED, Deed.FAILED, Deed.HELD, Deed.GAVE_UP})
+
+
+def filter_skipped(story: RequestStory) -> bool:
+    """Whether the filter kept the request from asking a tier. If not, it would have got the same without it."""
+    return any(Verdict.SKIPPED in look.verdicts for one in story.pass_looks for look in one.looks)
+
+
+def without_filter(make_run: Callable[[], TraceRun], index: int) -> WithoutFilter:
+    """What request `index` would have got without a filter: not an upper bound, it is replayed.
+
+    Kept equal is all that was before it: the requests of the history run under the same filters as in the run that is
+    explained, which `make_run` is to make once more. Only this one request runs under none; the waits, promotions and
+    evictions that come of that are its own.
+    """
+    teller = TraceTeller(make_run())
+    teller.replay(index)
+    story = teller.tell(parse_tier_filter())
+    return WithoutFilter(story.served, story.served_by_tier())

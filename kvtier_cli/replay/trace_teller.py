@@ -1,0 +1,88 @@
+"""Tells the story of one request in the midst of a trace's run, which goes on behind it. Renders nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice
+
+from kvtier_cli.replay.loop import Served
+from kvtier_cli.replay.placements import Placements
+from kvtier_cli.replay.story import tell_story
+from kvtier_cli.replay.story_model import RequestStory
+from kvtier_cli.replay.trace_run import TraceRun
+from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
+from kvtier_cli.tiering.model import BlockKey
+from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.traces.model import Request
+
+
+class TraceTeller:
+    """A run that is replayed piece by piece, and knows its requests by their own ids."""
+
+    def __init__(self, run: TraceRun) -> None:
+        self.run = run
+        self._requests = run.requests()
+        self._names: dict[Hashable, str] = {}
+
+    def name(self, req_id: Hashable) -> str:
+        """What a request of the run is called: its own id in the trace, else `r1204`."""
+        return self._names.get(req_id, f"r{req_id}")
+
+    def block_name(self, key: BlockKey) -> str:
+        """What a block of the run is called."""
+        return self.run.loop.table.name(key) if isinstance(key, int) else str(key)
+
+    def replay(self, count: int | None = None) -> None:
+        """Replay the next `count` requests, or all that are left."""
+        for _ in self.steps(count):
+            pass
+
+    def steps(self, count: int | None = None) -> Iterator[Served]:
+        """As `replay`; each request is over when its result comes out."""
+        requests = self._requests if count is None else islice(self._requests, count)
+        for served in self.run.loop.run(requests, self.run.filter_of):
+            self._remember(served.req_id)
+            yield served
+
+    def tell(
+        self,
+        parse: FilterParse | None = None,
+        *,
+        placements: Placements | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> RequestStory:
+        """Replay the next request, under `parse` or else its own filter, and tell its story. `placements` and
+        `observers` are those that have listened to what was before it."""
+        run = self.run
+        request = next(self._requests)
+        req_id = run.loop.requests
+        self._remember(req_id)
+        return tell_story(
+            run.loop,
+            run.loop.keys(request),
+            parse or _own_filter(run, request),
+            run.history,
+            label=self.name(req_id),
+            block_tokens=run.loop.block_tokens,
+            request_name=self.name,
+            placements=placements,
+            observers=observers,
+        )
+
+    def skip_rest(self) -> None:
+        """Read the requests that are left, and their filters, for what is to be said about them; replay none."""
+        for request in self._requests:
+            self.run.filter_of(request)
+
+    def _remember(self, req_id: Hashable) -> None:
+        own = self.run.request.request_id if self.run.request is not None else None
+        if own is not None:
+            self._names[req_id] = own
+
+
+def _own_filter(run: TraceRun, request: Request) -> FilterParse:
+    run.filter_of(request)  # it knows the file, where the parameters cannot be read
+    reading = TraceRun([], run.topology)  # read with, not run: of one request there is one filter
+    reading.filter_of(request)
+    parse = next((parse for _, parse in reading.own_filters()), parse_tier_filter())
+    return lint_against(parse, run.topology.tiers)
