@@ -132,13 +132,18 @@ def find_stop(
     if manager.holds_promotions and manager.tiers:
         return Stop(loaded, Outcome.HELD)
     for index, tier, admitted in request.scan:
-        if not admitted and tier.holds(key):
+        if not admitted and tier.holds(key) and not _is_offline(tier):
             return Stop(loaded, Outcome.FILTERED, index)
-    for index, tier, admitted in request.scan:
-        if admitted and tier.holds(key):  # and yet it did not answer hit
+    for index, tier, _ in request.scan:
+        if tier.holds(key):  # and yet it did not answer hit, or would not have
             return Stop(loaded, Outcome.ABSENT, index, AbsentReason.OFFLINE)
     reason, by, left = (AbsentReason.COLD, None, None) if history is None else history.last_loss(key)
     return Stop(loaded, Outcome.ABSENT, None, reason, by, left)
+
+
+def _is_offline(tier: object) -> bool:
+    """Whether a tier would not answer for what it holds, so that no filter is to blame."""
+    return bool(getattr(tier, "offline", False))
 
 
 def holder(manager: TieringManager, key: BlockKey) -> int | None:
@@ -149,7 +154,7 @@ def holder(manager: TieringManager, key: BlockKey) -> int | None:
 def lost_to_filter(request: RequestState, keys: Sequence[BlockKey], start: int) -> int:
     """How many blocks from `start` on a skipped tier holds, one after another: an upper bound of what the filter cost,
     since admitting them would change what is evicted."""
-    skipped = [tier for _, tier, admitted in request.scan if not admitted]
+    skipped = [tier for _, tier, admitted in request.scan if not admitted and not _is_offline(tier)]
     lost = 0
     for key in keys[start:]:
         if not any(tier.holds(key) for tier in skipped):

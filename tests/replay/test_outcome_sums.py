@@ -177,6 +177,18 @@ def test_a_block_of_a_tier_that_is_off_line_is_absent_for_that() -> None:
     assert replay.figures()["absent_by_reason"]["offline"] == 1
 
 
+def test_a_filter_is_not_to_blame_for_a_tier_that_would_not_have_answered() -> None:
+    replay = Replay(1, NVME, S3)
+    replay.ask(1)
+    replay.ask(2)
+    tier_of(replay.manager, "nvme").offline = True
+    remote = [{"medium": "storage", "locality": "remote"}]
+    assert replay.ask(1, load_filter=[{"medium": "cpu"}]) == Stop(0, Outcome.FILTERED, 1)
+    tier_of(replay.manager, "s3").offline = True
+    assert replay.ask(1, load_filter=remote) == Stop(0, Outcome.ABSENT, 0, AbsentReason.OFFLINE)
+    assert replay.sums.lost_to_filter == 1
+
+
 # Why an absent block is nowhere
 
 
@@ -418,11 +430,10 @@ class Checked(OutcomeSums):
         admitted = {index for index, _, admits in request.scan if admits}
         assert gave_up or stop.outcome is Outcome.FAILED or key not in manager.primary.resident
         if stop.outcome is Outcome.FILTERED:
-            assert stop.tier == min(holders - admitted)
+            assert stop.tier == min(index for index in holders - admitted if not manager.tiers[index].offline)  # type: ignore[attr-defined]
         elif stop.outcome is Outcome.DENIED:
             assert stop.tier in holders & admitted
         elif stop.outcome is Outcome.ABSENT:
-            assert not holders - admitted
             assert (stop.reason is AbsentReason.OFFLINE) == bool(holders)
             assert all(manager.tiers[index].offline for index in holders)  # type: ignore[attr-defined]
 
