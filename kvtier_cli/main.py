@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "filter": ("kvtier_cli.commands.filter", "What vLLM makes of a filter, and which tiers it admits."),
     "lookup": ("kvtier_cli.commands.lookup", "Which of a request's blocks are served, from where, why not."),
     "replay": ("kvtier_cli.commands.replay", "Replay traces or fixtures: what is served, from where, why not."),
+    "explain": ("kvtier_cli.commands.explain", "One request's whole story; the life of one of its blocks."),
     "compare": ("kvtier_cli.commands.compare", "Two to six filters, tiers or policies over one trace."),
     "init": ("kvtier_cli.commands.init", "Make a workspace: tiers that outlive the command."),
     "load": ("kvtier_cli.commands.load", "Replay traces into the workspace; its tiers are real stores."),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kvtier_cli.errors import InputError
 from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
 from kvtier_cli.tiering.topology import BUILT_IN, Topology
+
+if TYPE_CHECKING:
+    from kvtier_cli.traces.source import TraceSource
 
 FILTER_HELP = (
     "JSON as vLLM takes it (kv_load_tiers, kv_transfer_params or a whole request body), or short: "
@@ -84,3 +87,14 @@ def warnings_before(topology: Topology, given: GivenFilter | None) -> list[str]:
             message = note.message if note.message.startswith(where) else f"{where}: {note.message}"
             found.append(message + (f", {note.hint}" if note.hint else ""))
     return found
+
+
+def refuse_fixture(source: TraceSource) -> None:
+    """Raise InputError where a trace is asked for and a scripted fixture is given."""
+    from kvtier_cli.traces.detect import HEAD_BYTES, looks_like_fixture
+
+    if looks_like_fixture(source.head(HEAD_BYTES), source.name):
+        import shlex
+
+        run = f"kvtier replay {shlex.quote(source.name)}" if source.path else "kvtier replay FILE"
+        raise InputError("is a scripted fixture, not a trace", file=source.name, hint=f"Run it with {run}.")

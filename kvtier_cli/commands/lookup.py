@@ -13,6 +13,7 @@ from kvtier_cli.commands.inputs import (
     TopologyOption,
     given_filter,
     given_topology,
+    refuse_fixture,
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kvtier_cli.replay.trace_lookup import BlockMatch
     from kvtier_cli.tiering.filters import FilterParse
     from kvtier_cli.tiering.topology import Topology
-    from kvtier_cli.traces.source import TraceSource
 
 EXAMPLES = (
     "kvtier lookup --trace fixtures/chat.jsonl --request 284 --tiers local \\\n      --topology fixtures/demo.toml",
@@ -162,7 +162,7 @@ def look_up(
     from kvtier_cli.traces.source import TraceSource
 
     with TraceSource(trace) as source:
-        _refuse_fixture(source)
+        refuse_fixture(source)
         index = None if request is None else find_request(source, request, skip_bad=skip_bad)
         with progress(source.size, source.name, options.progress) as advance:
             run = TraceRun([source], topology, skip_bad=skip_bad, on_bytes=advance)
@@ -189,16 +189,6 @@ def look_up(
         unknown,
         [*warnings_before(topology, GivenFilter("json", effective)), *run.warnings],
     )
-
-
-def _refuse_fixture(source: TraceSource) -> None:
-    from kvtier_cli.traces.detect import HEAD_BYTES, looks_like_fixture
-
-    if looks_like_fixture(source.head(HEAD_BYTES), source.name):
-        import shlex
-
-        run = f"kvtier replay {shlex.quote(source.name)}" if source.path else "kvtier replay FILE"
-        raise InputError("is a scripted fixture, not a trace", file=source.name, hint=f"Run it with {run}.")
 
 
 def _show(found: LookedUp, options: Shared, *, rows: bool, wide: bool) -> None:

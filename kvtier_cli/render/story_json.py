@@ -58,13 +58,13 @@ def _summary(story: RequestStory) -> dict[str, Any]:
 def _stop(story: RequestStory, stop: StopStory) -> dict[str, Any]:
     fields = asdict(stop)
     fields["slots"] = [use._asdict() for use in stop.slots]
-    return {"text": deciding_line(story), **_plain(fields)}
+    return {"text": deciding_line(story), **plain_values(fields)}
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Words in the place of enums."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain_values(item) for item in value]
     return value.value if isinstance(value, Enum) else value

@@ -11,7 +11,7 @@ from kvtier_cli.render.json_out import SCOPE
 from kvtier_cli.render.ladder import ladder_lines
 from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
 from kvtier_cli.render.story_rows import row_lines
-from kvtier_cli.replay.reasons import deciding_line, headline
+from kvtier_cli.replay.reasons import Show, deciding_line, headline
 from kvtier_cli.replay.story_model import RequestStory
 
 ROWS_UP_TO: Final = 10
@@ -19,13 +19,17 @@ ROWS_UP_TO: Final = 10
 
 
 def story_lines(
-    story: RequestStory, out: Output, *, rows: bool = False, wide: bool = False, scope: bool = True
+    story: RequestStory,
+    out: Output,
+    *,
+    rows: bool = False,
+    wide: bool = False,
+    more: str | None = None,
+    scope: bool = True,
 ) -> Iterator[str]:
-    """The text of `kvtier lookup`, line by line. `rows`: a row a block whatever their number; `wide`: names whole."""
-
-    def show(name: str) -> str:
-        return plain(name) if wide else out.shorten(plain(name), NAME_WIDTH)
-
+    """The text of `kvtier lookup`, line by line. `rows`: a row a block whatever their number; `wide`: names whole;
+    `more`: what else is to be said of the block that was not served."""
+    show = shows(out, wide=wide)
     rows = rows or len(story.blocks) <= ROWS_UP_TO
     yield from _headline(story, out, headline(story, show))
     if story.blocks:
@@ -37,13 +41,18 @@ def story_lines(
     deciding = deciding_line(story, show)
     if deciding is not None:
         yield ""
-        yield from wrapped(deciding, out, indent=1)
+        yield from wrapped(deciding if more is None else f"{deciding} {more}", out, indent=1)
     if story.blocks:
         yield ""
         yield from legend(story.blocks, out, rows=rows)
     if scope:
         yield ""
         yield from wrapped(SCOPE, out, indent=1, style="muted")
+
+
+def shows(out: Output, *, wide: bool = False) -> Show:
+    """Makes names from files fit for sentences: inert, and shortened unless they are to be whole."""
+    return lambda name: plain(name) if wide else out.shorten(plain(name), NAME_WIDTH)
 
 
 def _headline(story: RequestStory, out: Output, text: str) -> Iterator[str]:

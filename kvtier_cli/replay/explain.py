@@ -3,7 +3,7 @@ without its filter. Renders nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from kvtier_cli.errors import InputError
@@ -190,14 +190,14 @@ def filter_skipped(story: RequestStory) -> bool:
     return any(Verdict.SKIPPED in look.verdicts for one in story.pass_looks for look in one.looks)
 
 
-def without_filter(make_run: Callable[[], TraceRun], index: int) -> WithoutFilter:
+def without_filter(run: TraceRun, index: int) -> WithoutFilter:
     """What request `index` would have got without a filter: not an upper bound, it is replayed.
 
     Kept equal is all that was before it: the requests of the history run under the same filters as in the run that is
-    explained, which `make_run` is to make once more. Only this one request runs under none; the waits, promotions and
+    explained, of which `run` is to be another one. Only this one request runs under none; the waits, promotions and
     evictions that come of that are its own.
     """
-    teller = TraceTeller(make_run())
+    teller = TraceTeller(run)
     teller.replay(index)
     story = teller.tell(parse_tier_filter())
     return WithoutFilter(story.served, story.served_by_tier())

@@ -11,7 +11,7 @@ from typing import Final
 
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
 from kvtier_cli.replay.slots import SlotUse, SlotUser
-from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBlock
+from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBlock, WithoutFilter
 from kvtier_cli.tiering.model import LookupResult
 from kvtier_cli.tiering.topology import PRIMARY_NAME
 
@@ -38,6 +38,8 @@ def headline(story: RequestStory, show: Show = str) -> str:
     parts.append(_served_sentence(story, show))
     if story.lost_to_filter:
         parts.append(f"{story.lost_to_filter:,} lost to the filter (upper bound).")
+    if story.without_filter is not None:
+        parts.append(_without_sentence(story, story.without_filter, show))
     return " ".join(parts)
 
 
@@ -85,6 +87,12 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def joined(names: Iterable[str]) -> str:
+    """`nvme`, `nvme and s3`, `nvme, s3 and peer`."""
+    listed = list(names)
+    return " and ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
+
+
 def _stop_sentence(story: RequestStory, stop: StopStory, show: Show) -> str:
     block, tier = f"block {stop.at:,}", show(stop.tier or "")
     if stop.outcome is Outcome.FILTERED:
@@ -120,6 +128,18 @@ def _served_sentence(story: RequestStory, show: Show) -> str:
     return f"{share}: {', '.join(sources)}." if sources else f"{share}."
 
 
+def _without_sentence(story: RequestStory, without: WithoutFilter, show: Show) -> str:
+    start = "Without the filter, after the same history,"
+    if without.served == story.served:
+        return f"{start} it would have been as many."
+    sources = [
+        f"{number:,} {'primary' if name == PRIMARY_NAME else f'promoted from {show(name)}'}"
+        for name, number in without.by_tier.items()
+        if number
+    ]
+    return f"{start} {without.served:,} would have been served{': ' if sources else ''}{', '.join(sources)}."
+
+
 def _long_reason(story: RequestStory, stop: StopStory, show: Show) -> str:
     tier = show(stop.tier or "")
     by = _itself(story) if stop.by_itself else show(stop.by or "")
@@ -145,7 +165,7 @@ def _long_reason(story: RequestStory, stop: StopStory, show: Show) -> str:
 
 
 def _gave_up(story: RequestStory, stop: StopStory, show: Show) -> str:
-    tiers = _and(map(show, stop.waiting_for))
+    tiers = joined(map(show, stop.waiting_for))
     if stop.answer is LookupResult.RETRY:
         said = f"{tiers} still said retry in pass {story.passes:,}"
     elif stop.answer is LookupResult.HIT:
@@ -165,19 +185,14 @@ def _slots(story: RequestStory, slots: Iterable[SlotUse], show: Show) -> str:
 
 def _slot_use(story: RequestStory, use: SlotUse, show: Show) -> str:
     if use.user is SlotUser.CASCADE:
-        return f"{use.blocks:,} pinned by cascades to {_and(map(show, use.tiers))}"
+        return f"{use.blocks:,} pinned by cascades to {joined(map(show, use.tiers))}"
     if use.user is SlotUser.LOAD:
         return f"{use.blocks:,} pinned by loads"
     whose = f" for {_itself(story)}" if use.own else ""
     if use.user is SlotUser.PROMOTION:
-        return f"{use.blocks:,} on the way from {_and(map(show, use.tiers))}{whose}"
+        return f"{use.blocks:,} on the way from {joined(map(show, use.tiers))}{whose}"
     return f"{count(use.blocks, 'write')} pending"
 
 
 def _itself(story: RequestStory) -> str:
     return "this lookup" if story.label is None else "this request"
-
-
-def _and(names: Iterable[str]) -> str:
-    listed = list(names)
-    return " and ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)

@@ -184,6 +184,7 @@ def test_a_filter_is_not_to_blame_for_a_tier_that_would_not_have_answered() -> N
     tier_of(replay.manager, "nvme").offline = True
     remote = [{"medium": "storage", "locality": "remote"}]
     assert replay.ask(1, load_filter=[{"medium": "cpu"}]) == Stop(0, Outcome.FILTERED, 1)
+    replay.ask(2)
     tier_of(replay.manager, "s3").offline = True
     assert replay.ask(1, load_filter=remote) == Stop(0, Outcome.ABSENT, 0, AbsentReason.OFFLINE)
     assert replay.sums.lost_to_filter == 1

@@ -1,0 +1,170 @@
+"""`kvtier explain`: one request's whole story, and the life of one of its blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kvtier_cli.commands.inputs import (
+    FILTER_HELP,
+    TopologyOption,
+    given_filter,
+    given_topology,
+    refuse_fixture,
+    warnings_before,
+)
+from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.errors import ExitStatus, InputError
+
+if TYPE_CHECKING:
+    from kvtier_cli.commands.inputs import GivenFilter
+    from kvtier_cli.replay.explain import Explanation
+    from kvtier_cli.replay.trace_run import TraceRun
+    from kvtier_cli.tiering.topology import Topology
+    from kvtier_cli.traces.source import TraceSource
+
+EXAMPLES = (
+    "kvtier explain fixtures/chat.jsonl --request 284 --tiers local \\\n      --topology fixtures/demo.toml",
+    "kvtier explain fixtures/chat.jsonl --request 284 --block 242 \\\n      --topology fixtures/demo.toml",
+    "kvtier explain fixtures/agent.jsonl --request t30.21 --json",
+)
+
+
+def command(
+    ctx: typer.Context,
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (JSONL, - is stdin).")],
+    request: Annotated[
+        str, typer.Option("--request", metavar="ID", help="Its id in the trace, or its number from 0 (1204, r1204).")
+    ],
+    block: Annotated[
+        str | None,
+        typer.Option(
+            "--block",
+            metavar="B",
+            help="Tell the life of one of its blocks over the whole trace: its id (242; 7~2 is the second block with "
+            "the id 7), else its place in the request, from 0.",
+            show_default=False,
+        ),
+    ] = None,
+    tiers: Annotated[
+        str | None,
+        typer.Option("--tiers", metavar="FILTER", help=f"Applies to every request. {FILTER_HELP}", show_default=False),
+    ] = None,
+    topology: TopologyOption = None,
+    rows: Annotated[bool, typer.Option("--rows", help="A row a block, and all rows of long tables.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Names and ids whole.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            metavar="N",
+            min=0,
+            help="Events a page of a block's life in --json; without it all.",
+            show_default=False,
+        ),
+    ] = None,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Events to pass over.")] = 0,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
+) -> int:
+    """Tell one request's whole story: each pass, each tier's verdict, waits, what it stored and what it evicted.
+
+    The requests run under their own filters unless --tiers gives one for all. Where a filter skipped a tier, it also
+    says what this one request would have got without, after the same history.
+    """
+    options = shared(ctx)
+    if trace == "-" and tiers == "-":
+        raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
+    if (limit is not None or offset) and (block is None or not options.json):
+        raise InputError("--limit and --offset page a block's life", hint="Give --block and --json with them.")
+    chosen = given_topology(topology)
+    given = None if tiers is None else given_filter(tiers, chosen)
+    from kvtier_cli.traces.source import TraceSource
+
+    with TraceSource(trace) as source:
+        refuse_fixture(source)
+        run, index, explanation = _explain(source, request, block, chosen, given, options, skip_bad=skip_bad)
+        warnings = [*warnings_before(chosen, given), *run.warnings]
+        if options.json:
+            _write_json(source, index, explanation, run, given, warnings, limit, offset)
+            return ExitStatus.DONE
+    from kvtier_cli.render.console import plain
+    from kvtier_cli.render.explain_view import explain_lines
+
+    for line in explain_lines(explanation, options.stdout(), rows=rows, wide=wide):
+        print(line)
+    for warning in warnings:  # which repeat names and words of files
+        options.stderr().warn(plain(warning))
+    return ExitStatus.DONE
+
+
+def _explain(
+    source: TraceSource,
+    request: str,
+    block: str | None,
+    topology: Topology,
+    given: GivenFilter | None,
+    options: Shared,
+    *,
+    skip_bad: bool,
+) -> tuple[TraceRun, int, Explanation]:
+    """The run, over as far as it was needed, the request's number, and what there is to tell of it."""
+    from kvtier_cli.render.progress import progress
+    from kvtier_cli.replay.explain import explain, filter_skipped, find_block, read_prompt, without_filter
+    from kvtier_cli.replay.trace_lookup import find_request
+    from kvtier_cli.replay.trace_run import TraceRun
+
+    parse = None if given is None else given.parse
+
+    def new_run(advance: object = None) -> TraceRun:
+        return TraceRun(
+            [source],
+            topology,
+            None if parse is None else parse.filter,
+            skip_bad=skip_bad,
+            on_bytes=advance,  # type: ignore[arg-type]
+        )
+
+    index = find_request(source, request, skip_bad=skip_bad)
+    prompt = read_prompt(new_run(), index)
+    at = None if block is None else find_block(prompt, block, f"request {request}", source.name)
+    with progress(source.size, source.name, options.progress) as advance:
+        run = new_run(advance)
+        explanation = explain(run, index, prompt, parse, block=at)
+    if at is None and filter_skipped(explanation.story):
+        with progress(source.size, f"{source.name}, without the filter", options.progress) as advance:
+            without = without_filter(new_run(advance), index)
+        explanation = replace(explanation, story=replace(explanation.story, without_filter=without))
+    return run, index, explanation
+
+
+def _write_json(
+    source: TraceSource,
+    index: int,
+    explanation: Explanation,
+    run: TraceRun,
+    given: GivenFilter | None,
+    warnings: list[str],
+    limit: int | None,
+    offset: int,
+) -> None:
+    from kvtier_cli.render.explain_json import explanation_as_json
+    from kvtier_cli.render.filter_json import filter_as_json, tiers_as_json
+    from kvtier_cli.render.json_out import write
+
+    story = explanation.story
+    write(
+        "explain",
+        {
+            "trace": source.name,
+            "request": {"id": story.label, "index": index},
+            "topology": run.topology.name,
+            "block_tokens": story.block_tokens,
+            "filter": filter_as_json(story.filter),
+            "applies_to_all": given is not None,
+            "tiers": tiers_as_json(story.filter, run.topology),
+            **explanation_as_json(explanation, limit=limit, offset=offset),
+            "warnings": warnings,
+        },
+    )

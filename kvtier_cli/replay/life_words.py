@@ -1,0 +1,115 @@
+"""A block's life in words: the rows of a table, events of one kind joined, and one sentence. Decides nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from kvtier_cli.replay.explain import LifeEntry, LifeStory
+from kvtier_cli.replay.life import Deed
+from kvtier_cli.replay.reasons import Show, count, joined
+
+_NOT_SERVED: Final = {
+    Deed.FILTERED: "not served: its filter skipped {tier}, which holds it",
+    Deed.ABSENT: "not served: no tier had it",
+    Deed.DENIED: "not served: {tier} hit, but no slot could be had",
+    Deed.FAILED: "not served: its load from {tier} failed",
+    Deed.HELD: "not served: promotions were held",
+    Deed.GAVE_UP: "not served: gave up waiting for it",
+}
+
+
+class LifeRow(NamedTuple):
+    """Events of one kind in a row: the first and the last step, whose doing (None: of several), and what it was."""
+
+    first: int
+    last: int
+    request: str | None
+    own: bool
+    what: str
+
+
+def life_rows(life: LifeStory, show: Show = str) -> list[LifeRow]:
+    """The rows of a life's table. What one request did alike in one step is one row, and so are loads in a row."""
+    rows = []
+    for _, group in groupby(life.entries, key=_kind):
+        entries = list(group)
+        first, last = entries[0], entries[-1]
+        requests = list(dict.fromkeys(entry.request for entry in entries))
+        what = _what(entries, show)
+        if len(requests) > 1:
+            what += f" by {count(len(requests), 'request')}, {show(requests[0])} to {show(requests[-1])}"
+        rows.append(LifeRow(first.step, last.step, requests[0] if len(requests) == 1 else None, first.own, what))
+    return rows
+
+
+def _kind(entry: LifeEntry) -> tuple[object, ...]:
+    if entry.deed is Deed.LOADED and not entry.own:
+        return (entry.deed,)
+    tier = None if entry.deed in (Deed.CASCADED, Deed.NOT_CASCADED) else entry.tier
+    return entry.deed, entry.request, entry.step, tier, entry.unread
+
+
+def _what(entries: Sequence[LifeEntry], show: Show) -> str:
+    entry, deed = entries[0], entries[0].deed
+    tiers = joined(dict.fromkeys(show(entry.tier) for entry in entries if entry.tier is not None))
+    jobs = joined(f"{entry.job:,}" for entry in entries if entry.job is not None)
+    if deed is Deed.STORED:
+        return f"stored in {tiers}"
+    if deed is Deed.REFUSED:
+        return f"its store in {tiers} was refused"
+    if deed is Deed.CASCADED:
+        return f"cascaded to {tiers}"
+    if deed is Deed.NOT_CASCADED:
+        return f"not kept by {tiers}, job {jobs}"
+    if deed is Deed.PROMOTED:
+        return f"promoted from {tiers}"
+    if deed is Deed.LOAD_FAILED:
+        return f"its load from {tiers} failed, job {jobs}"
+    if deed is Deed.LOADED:
+        return f"loaded{f' {len(entries):,} times' if len(entries) > 1 else ''}"
+    if deed is Deed.EVICTED:
+        return f"evicted from {tiers}{' unread' if entry.unread else ''}"
+    reason = f" ({entry.reason.value})" if entry.reason is not None and deed is Deed.ABSENT else ""
+    return _NOT_SERVED[deed].format(tier=tiers) + reason
+
+
+def short_life(life: LifeStory, show: Show = str) -> str | None:
+    """The block's life since it was last stored, in one sentence; None where it had none."""
+    kept = [entry for entry in life.entries if entry.deed in _SHORT]
+    if not kept:
+        return None
+    stored = [number for number, entry in enumerate(kept) if entry.deed is Deed.STORED]
+    parts = list(_phrases(kept[stored[-1] :] if stored else kept, show))
+    if life.loads:
+        parts.append(f"loaded {'once' if life.loads == 1 else f'{life.loads:,} times'} in all")
+    if len(stored) > 1:
+        parts[0] = f"last {parts[0]}"
+    return f"Before that it was {', '.join(parts)}."
+
+
+_SHORT: Final = (Deed.STORED, Deed.CASCADED, Deed.PROMOTED, Deed.EVICTED, Deed.LOAD_FAILED, Deed.NOT_CASCADED)
+_PHRASES: Final = 8
+
+
+def _phrases(entries: Sequence[LifeEntry], show: Show) -> Iterator[str]:
+    phrases = []
+    for _, group in groupby(entries, key=_kind):
+        alike = list(group)
+        entry = alike[0]
+        by = "this request" if entry.own else show(entry.request)
+        what = _what(alike, show)
+        when = "" if entry.deed is Deed.CASCADED else f" by {by} in step {entry.step:,}"
+        phrases.append(what + when)
+    if len(phrases) <= _PHRASES:
+        yield from phrases
+    else:
+        yield from phrases[:2]
+        yield f"({len(phrases) - _PHRASES:,} more)"
+        yield from phrases[2 - _PHRASES :]
+
+
+def whereabouts(life: LifeStory, show: Show = str) -> str:
+    """Which tiers have the block when the trace is over."""
+    return joined(map(show, life.holders)) or "no tier"
