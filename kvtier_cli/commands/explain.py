@@ -19,6 +19,8 @@ from kvtier_cli.commands.options import Shared, shared
 from kvtier_cli.errors import ExitStatus, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kvtier_cli.commands.inputs import GivenFilter
     from kvtier_cli.replay.explain import Explanation
     from kvtier_cli.replay.trace_run import TraceRun
@@ -117,17 +119,18 @@ def _explain(
 
     parse = None if given is None else given.parse
 
-    def new_run(advance: object = None) -> TraceRun:
+    def new_run(advance: Callable[[int], object]) -> TraceRun:
         return TraceRun(
             [source],
             topology,
             None if parse is None else parse.filter,
             skip_bad=skip_bad,
-            on_bytes=advance,  # type: ignore[arg-type]
+            on_bytes=advance,
         )
 
     index = find_request(source, request, skip_bad=skip_bad)
-    prompt = read_prompt(new_run(), index)
+    with progress(source.size, f"reading {source.name}", options.progress) as advance:
+        prompt = read_prompt(new_run(advance), index)
     at = None if block is None else find_block(prompt, block, f"request {request}", source.name)
     with progress(source.size, source.name, options.progress) as advance:
         run = new_run(advance)

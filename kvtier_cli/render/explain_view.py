@@ -7,11 +7,11 @@ from typing import Final
 
 from kvtier_cli.render.console import Output, plain
 from kvtier_cli.render.json_out import SCOPE
-from kvtier_cli.render.noted_table import noted_table, wrapped
+from kvtier_cli.render.noted_table import noted_rows, noted_table, wrapped
 from kvtier_cli.render.story_view import shows, story_lines
 from kvtier_cli.replay.explain import Explanation, LifeStory
 from kvtier_cli.replay.life_words import life_rows, short_life, whereabouts
-from kvtier_cli.replay.pass_words import evicted_rows, pass_rows, store_sentence
+from kvtier_cli.replay.pass_words import evicted_rows, pass_rows, promotion_sentence, store_sentence
 from kvtier_cli.replay.reasons import Show, count, row_reason, words_of
 from kvtier_cli.replay.story_model import RequestStory
 
@@ -50,19 +50,19 @@ def _passes(story: RequestStory, out: Output, show: Show, *, rows: bool) -> Iter
 
 
 def _effects(story: RequestStory, out: Output, show: Show, *, rows: bool) -> Iterator[str]:
-    promoted = sum(look.promotion is not None for one in story.pass_looks for look in one.looks)
-    parts = [store_sentence(story)]
-    if promoted:
-        parts.insert(0, f"It started {count(promoted, 'promotion')}.")
-    parts.append(f"It evicted {count(len(story.evicted), 'block')}{':' if story.evicted else '.'}")
-    yield from wrapped(" ".join(parts), out, indent=1)
+    parts = [sentence for sentence in (promotion_sentence(story, show), store_sentence(story)) if sentence]
+    evicted = len(story.evicted)
+    parts.append(f"It evicted {count(evicted, 'block')}:" if evicted else "It evicted nothing.")
+    yield from wrapped(plain(" ".join(parts)), out, indent=1)
     if story.evicted:
         yield ""
         table = [
             [row.tier, row.cause, f"{row.blocks:,}", f"{row.unread:,}", plain(row.put)]
             for row in evicted_rows(story, show, most=len(story.evicted) if rows else 3)
         ]
-        yield from noted_table(["from", "for its", "blocks", "unread", "how it got there"], table, out, align="<<>>")
+        yield from noted_table(
+            ["from", "for its", "blocks", "unread", "how it got there"], table, out, align="<<>>", wrap=True
+        )
 
 
 def _life_lines(story: RequestStory, life: LifeStory, out: Output, show: Show, *, rows: bool) -> Iterator[str]:
@@ -82,18 +82,18 @@ def _life_lines(story: RequestStory, life: LifeStory, out: Output, show: Show, *
         yield ""
         table = []
         for row in life_rows(life, show):
-            who = out.symbol("none") if row.request is None else show(row.request)
             steps = f"{row.first:,}" if row.first == row.last else f"{row.first:,} to {row.last:,}"
-            table.append([steps, f"{who} <" if row.own and row.request is not None else who, plain(row.what)])
-        yield from _long_table(["step", "request", "what happened"], table, out, align=">", rows=rows)
+            table.append([steps, f"{row.requests} <" if row.own else row.requests, plain(row.what)])
+        yield from _long_table(["step", "by", "what happened"], table, out, align=">", rows=rows)
 
 
 def _long_table(head: Sequence[str], table: list[list[str]], out: Output, *, align: str, rows: bool) -> Iterator[str]:
     hidden = 0 if rows else len(table) - 2 * ROWS_AT_EACH_END
     if hidden <= 1:
-        yield from noted_table(head, table, out, align=align)
+        yield from noted_table(head, table, out, align=align, wrap=True)
         return
-    lines = list(noted_table(head, [*table[:ROWS_AT_EACH_END], *table[-ROWS_AT_EACH_END:]], out, align=align))
-    yield from lines[: ROWS_AT_EACH_END + 1]
-    yield out.style(f"  {hidden:,} more rows (--rows shows them)", "muted")
-    yield from lines[ROWS_AT_EACH_END + 1 :]
+    shown = [*table[:ROWS_AT_EACH_END], *table[-ROWS_AT_EACH_END:]]
+    for number, lines in enumerate(noted_rows(head, shown, out, align=align, wrap=True)):
+        yield from lines
+        if number == ROWS_AT_EACH_END:
+            yield out.style(f"  {hidden:,} more rows (--rows shows them)", "muted")

@@ -16,6 +16,7 @@ from kvtier_cli.replay.story_model import RequestStory, WithoutFilter
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.replay.trace_teller import TraceTeller
 from kvtier_cli.replay.watchers import PassWatchers
+from kvtier_cli.tiering.block_names import CHAIN_MARK
 from kvtier_cli.tiering.filters import FilterParse, parse_tier_filter
 from kvtier_cli.tiering.model import Verdict
 from kvtier_cli.tiering.topology import PRIMARY_NAME
@@ -81,8 +82,9 @@ def read_prompt(run: TraceRun, index: int) -> Prompt:
 def find_block(prompt: Prompt, text: str, request: str, file: str) -> int:
     """Where in the prompt the block is that `text` means: by its name (`242`, `7~2`), else its id, else its place,
     from 0. Raises InputError where there is none, or several have the label."""
-    if text in prompt.names:
-        return prompt.names.index(text)
+    name = text.removesuffix(f"{CHAIN_MARK}1")  # the first block with an id goes by that alone
+    if name in prompt.names:
+        return prompt.names.index(name)
     labelled = [index for index, label in enumerate(prompt.labels) if str(label) == text]
     if len({prompt.keys[index] for index in labelled}) > 1:
         some = ", ".join(prompt.names[index] for index in labelled[:3]) + (", ..." if len(labelled) > 3 else "")
@@ -93,15 +95,13 @@ def find_block(prompt: Prompt, text: str, request: str, file: str) -> int:
         )
     if labelled:
         return labelled[0]
-    if text.isascii() and text.isdigit() and len(text) < 19 and int(text) < len(prompt.keys):
-        return int(text)
     total = len(prompt.keys)
+    if text.isascii() and text.isdigit() and len(text) < 19 and int(text) < total:
+        return int(text)
     near = nearest(text, prompt.names)
-    has = f"It has {total:,}, 0 to {total - 1:,}." if total else "It has none."
+    has = f"Its blocks count from 0 to {total - 1:,}, or go by their ids." if total else "It has no blocks."
     raise InputError(
-        f"{request} has no block {shown(text)}",
-        file=file,
-        hint=has + (f' Did you mean "{near}"?' if near else ""),
+        f"{request} has no block {shown(text)}", file=file, hint=has + (f' Did you mean "{near}"?' if near else "")
     )
 
 

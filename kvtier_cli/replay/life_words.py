@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kvtier_cli.replay.explain import LifeEntry, LifeStory
 from kvtier_cli.replay.life import Deed
-from kvtier_cli.replay.reasons import Show, count, joined
+from kvtier_cli.replay.reasons import Show, joined
 
 _NOT_SERVED: Final = {
     Deed.FILTERED: "not served: its filter skipped {tier}, which holds it",
@@ -21,11 +21,12 @@ _NOT_SERVED: Final = {
 
 
 class LifeRow(NamedTuple):
-    """Events of one kind in a row: the first and the last step, whose doing (None: of several), and what it was."""
+    """Events of one kind in a row: the first and the last step, whose doing (`own`: the request's that is explained
+    alone), and what it was."""
 
     first: int
     last: int
-    request: str | None
+    requests: str
     own: bool
     what: str
 
@@ -36,11 +37,10 @@ def life_rows(life: LifeStory, show: Show = str) -> list[LifeRow]:
     for _, group in groupby(life.entries, key=_kind):
         entries = list(group)
         first, last = entries[0], entries[-1]
-        requests = list(dict.fromkeys(entry.request for entry in entries))
-        what = _what(entries, show)
-        if len(requests) > 1:
-            what += f" by {count(len(requests), 'request')}, {show(requests[0])} to {show(requests[-1])}"
-        rows.append(LifeRow(first.step, last.step, requests[0] if len(requests) == 1 else None, first.own, what))
+        requests = show(first.request)
+        if last.request != first.request:
+            requests += f" to {show(last.request)}"
+        rows.append(LifeRow(first.step, last.step, requests, first.own, _what(entries, show)))
     return rows
 
 

@@ -73,6 +73,17 @@ def _said(story: RequestStory, look: Look, show: Show) -> str:
     return ", ".join(words)
 
 
+def promotion_sentence(story: RequestStory, show: Show = str) -> str:
+    """How many promotions the request started, from where; empty where it started none."""
+    started = Counter(look.promotion for one in story.pass_looks for look in one.looks if look.promotion is not None)
+    if not started:
+        return ""
+    parts = [f"{started[tier.name]:,} from {show(tier.name)}" for tier in story.tiers if started[tier.name]]
+    if len(parts) == 1:
+        return f"It started {count(started.total(), 'promotion')} from {parts[0].partition(' from ')[2]}."
+    return f"It started {started.total():,} promotions: {', '.join(parts)}."
+
+
 def store_sentence(story: RequestStory) -> str:
     """What the request stored of what it was not served."""
     stored = [batch for batch in story.stores if not batch.refused]
