@@ -113,7 +113,8 @@ def _explain(
 ) -> tuple[TraceRun, int, Explanation]:
     """The run, over as far as it was needed, the request's number, and what there is to tell of it."""
     from kvtier_cli.render.progress import progress
-    from kvtier_cli.replay.explain import explain, filter_skipped, find_block, read_prompt, without_filter
+    from kvtier_cli.replay.explain import explain, filter_skipped, without_filter
+    from kvtier_cli.replay.prompt import find_block, read_prompt
     from kvtier_cli.replay.trace_lookup import find_request
     from kvtier_cli.replay.trace_run import TraceRun
 

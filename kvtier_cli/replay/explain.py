@@ -1,35 +1,22 @@
-"""Explains one request of a trace: its story with what came of it later, a block's life, and what it would have got
-without its filter. Renders nothing."""
+"""Explains one request of a trace: its story, a block's life, what it would have got unfiltered. Renders nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from kvtier_cli.errors import InputError
-from kvtier_cli.replay.identity import Label
 from kvtier_cli.replay.life import BlockLife, Deed, LifeEvent
 from kvtier_cli.replay.outcomes import AbsentReason
 from kvtier_cli.replay.placements import Placements
+from kvtier_cli.replay.prompt import Prompt
 from kvtier_cli.replay.story import tell_evictions
 from kvtier_cli.replay.story_model import RequestStory, WithoutFilter
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.replay.trace_teller import TraceTeller
 from kvtier_cli.replay.watchers import PassWatchers
-from kvtier_cli.tiering.block_names import CHAIN_MARK
 from kvtier_cli.tiering.filters import FilterParse, parse_tier_filter
 from kvtier_cli.tiering.model import Verdict
 from kvtier_cli.tiering.topology import PRIMARY_NAME
-from kvtier_cli.wording import nearest, shown
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """The blocks of one request: `keys` as every run over the same trace numbers them, their labels and names."""
-
-    keys: tuple[int, ...]
-    labels: tuple[Label, ...]
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +55,6 @@ class Explanation:
     life: LifeStory | None
 
 
-def read_prompt(run: TraceRun, index: int) -> Prompt:
-    """The blocks of request `index`. `run` is only read with, not run."""
-    loop = run.loop
-    for request in run.requests():
-        keys = loop.numbers(request)
-        if request.index == index:
-            labels = [loop.table.labels[key] for key in keys]
-            return Prompt(tuple(keys), tuple(labels), tuple(map(loop.table.name, keys)))
-    raise LookupError(index)
-
-
-def find_block(prompt: Prompt, text: str, request: str, file: str) -> int:
-    """Where in the prompt the block is that `text` means: by its name (`242`, `7~2`), else its id, else its place,
-    from 0. Raises InputError where there is none, or several have the label."""
-    name = text.removesuffix(f"{CHAIN_MARK}1")  # the first block with an id goes by that alone
-    if name in prompt.names:
-        return prompt.names.index(name)
-    labelled = [index for index, label in enumerate(prompt.labels) if str(label) == text]
-    if len({prompt.keys[index] for index in labelled}) > 1:
-        some = ", ".join(prompt.names[index] for index in labelled[:3]) + (", ..." if len(labelled) > 3 else "")
-        raise InputError(
-            f"{len(labelled):,} blocks of {request} have the id {shown(text)}",
-            file=file,
-            hint=f"Give one's name: {some}.",
-        )
-    if labelled:
-        return labelled[0]
-    total = len(prompt.keys)
-    if text.isascii() and text.isdigit() and len(text) < 19 and int(text) < total:
-        return int(text)
-    near = nearest(text, prompt.names)
-    has = f"Its blocks count from 0 to {total - 1:,}, or go by their ids." if total else "It has no blocks."
-    raise InputError(
-        f"{request} has no block {shown(text)}", file=file, hint=has + (f' Did you mean "{near}"?' if near else "")
-    )
-
-
 def explain(
     run: TraceRun, index: int, prompt: Prompt, parse: FilterParse | None = None, *, block: int | None = None
 ) -> Explanation:
@@ -123,6 +73,7 @@ def explain(
     teller = TraceTeller(run)
     teller.replay(index)
     story = teller.tell(parse, placements=placements, observers=[life])
+    told = None if block is not None else _life_before(teller, index, prompt, life, story)
     steps = teller.steps()
     while (block is not None or _is_storing(run, index)) and next(steps, None) is not None:
         pass
@@ -131,7 +82,9 @@ def explain(
     teller.skip_rest()
     run.warn_of_filters()
     evicted = tell_evictions(placements.evictions, index, teller.block_name, teller.name)
-    return Explanation(replace(story, evicted=evicted), _life(teller, index, prompt, story, life, block))
+    if block is not None:
+        told = _whole_life(teller, index, prompt, life, block)
+    return Explanation(replace(story, evicted=evicted), told)
 
 
 def _is_storing(run: TraceRun, req_id: int) -> bool:
@@ -140,41 +93,41 @@ def _is_storing(run: TraceRun, req_id: int) -> bool:
     return req_id in manager.requests or any(job.req_id == req_id for job in manager.transfers.jobs.values())
 
 
-def _life(
-    teller: TraceTeller, index: int, prompt: Prompt, story: RequestStory, life: BlockLife, block: int | None
+def _life_before(
+    teller: TraceTeller, index: int, prompt: Prompt, life: BlockLife, story: RequestStory
 ) -> LifeStory | None:
-    at = block if block is not None else None if story.stop is None else story.stop.at
-    if at is None:
+    """The life of the block at which the request stopped, up to then: called when the request is just over."""
+    if story.stop is None:
         return None
-    key = prompt.keys[at]
-    events: Sequence[LifeEvent] = life.events[key]
-    if block is None:
-        stops = (number for number, event in enumerate(events) if _is_stop_of(event, index))
-        events = events[: next(stops, len(events))]
-        holders: tuple[str, ...] = story.blocks[at].holders
-    else:
-        manager = teller.run.manager
-        holders = (PRIMARY_NAME,) if manager.primary.is_ready(key) else ()
-        holders += tuple(tier.name for tier in manager.tiers if tier.holds(key))
-    return LifeStory(
-        at,
-        prompt.names[at],
-        block is not None,
-        tuple(
-            LifeEntry(
-                event.step,
-                event.deed,
-                teller.name(event.req_id),
-                event.req_id == index,
-                event.tier,
-                event.job,
-                event.unread,
-                event.reason,
-            )
-            for event in events
-        ),
-        life.loads[key],
-        holders,
+    at = story.stop.at
+    events = life.events[prompt.keys[at]]
+    stops = (number for number, event in enumerate(events) if _is_stop_of(event, index))
+    before = events[: next(stops, len(events))]
+    loads = life.loads[prompt.keys[at]]  # the request itself has not loaded it
+    return LifeStory(at, prompt.names[at], False, _entries(teller, index, before), loads, story.blocks[at].holders)
+
+
+def _whole_life(teller: TraceTeller, index: int, prompt: Prompt, life: BlockLife, at: int) -> LifeStory:
+    key, manager = prompt.keys[at], teller.run.manager
+    primary = [PRIMARY_NAME] if manager.primary.is_ready(key) else []
+    holders = (*primary, *(tier.name for tier in manager.tiers if tier.holds(key)))
+    entries = _entries(teller, index, life.events[key])
+    return LifeStory(at, prompt.names[at], True, entries, life.loads[key], holders)
+
+
+def _entries(teller: TraceTeller, index: int, events: Sequence[LifeEvent]) -> tuple[LifeEntry, ...]:
+    return tuple(
+        LifeEntry(
+            event.step,
+            event.deed,
+            teller.name(event.req_id),
+            event.req_id == index,
+            event.tier,
+            event.job,
+            event.unread,
+            event.reason,
+        )
+        for event in events
     )
 
 

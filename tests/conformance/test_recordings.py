@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 
+from kvtier_cli.replay.life import BlockLife
 from kvtier_cli.replay.ops import OpRunner
 from kvtier_cli.replay.outcomes import BlockHistory
+from kvtier_cli.replay.placements import Placements
+from kvtier_cli.replay.story_recorder import StoryRecorder
+from kvtier_cli.tiering.manager import TieringManager
+from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from tests.conformance.backends import BACKENDS, SLOW, MakeStore
 from tests.conformance.corpus import HERE, SETS, Difference, Scenario, first_difference, paths, read, runner
 from tests.tiering.naive_manager import NaiveManager
@@ -59,11 +64,19 @@ def test_so_do_all_the_others_where_they_are(name: str, backend: str, recordings
     assert [words for words in different if words] == []
 
 
+def explainers(manager: TieringManager) -> Observer:
+    """All that `kvtier explain` listens with, asked about all blocks."""
+    history, names = BlockHistory(), [f"b{block}{group}" for block in range(40) for group in ("", "@1")]
+    recorder = StoryRecorder(manager, 10_000)
+    return ObserverGroup([history, Placements(manager), BlockLife(manager, history, names), recorder])
+
+
 def unobserved_difference(scenario: Scenario) -> str:
-    """Where the states come out otherwise when nobody hears of the decisions, or only those do who sum up outcomes."""
-    for observer in (None, BlockHistory()):
+    """Where the states come out otherwise when nobody hears of the decisions, or only those do who sum up outcomes, or
+    who explain."""
+    for hears in (lambda _: None, lambda _: BlockHistory(), explainers):
         ops = OpRunner(scenario.topology)
-        ops.manager.observe(observer)
+        ops.manager.observe(hears(ops.manager))
         for index, (op, recorded) in enumerate(zip(scenario.ops, scenario.outcomes, strict=True)):
             ops.run(op)
             if ops.state() != recorded["state"]:
