@@ -38,15 +38,12 @@ def explain_lines(explanation: Explanation, out: Output, *, rows: bool = False, 
 
 def _passes(story: RequestStory, out: Output, show: Show, *, rows: bool) -> Iterator[str]:
     table = []
-    before = 0
     for row in pass_rows(story, show):
         at = f"{row.first:,}" if row.first == row.last else f"{row.first:,} to {row.last:,}"
-        again = row.number == before
-        table.append(
-            ["" if again else f"{row.number:,}", "" if again else f"{row.step:,}", at, row.answer, plain(row.said)]
-        )
-        before = row.number
-    yield from _long_table(["pass", "step", "blocks", "answer", "what was said"], table, out, align=">><<", rows=rows)
+        table.append([f"{row.number:,}", f"{row.step:,}", at, row.answer, plain(row.said)])
+    yield from _long_table(
+        ["pass", "step", "blocks", "answer", "what was said"], table, out, align=">><<", rows=rows, once=2
+    )
 
 
 def _effects(story: RequestStory, out: Output, show: Show, *, rows: bool) -> Iterator[str]:
@@ -87,13 +84,20 @@ def _life_lines(story: RequestStory, life: LifeStory, out: Output, show: Show, *
         yield from _long_table(["step", "by", "what happened"], table, out, align=">", rows=rows)
 
 
-def _long_table(head: Sequence[str], table: list[list[str]], out: Output, *, align: str, rows: bool) -> Iterator[str]:
+def _long_table(
+    head: Sequence[str], table: Sequence[list[str]], out: Output, *, align: str, rows: bool, once: int = 0
+) -> Iterator[str]:
+    """Both ends of a table, or with `rows` all of it. Of rows that begin alike only the first shows its `once` leading
+    cells."""
     hidden = 0 if rows else len(table) - 2 * ROWS_AT_EACH_END
-    if hidden <= 1:
-        yield from noted_table(head, table, out, align=align, wrap=True)
-        return
-    shown = [*table[:ROWS_AT_EACH_END], *table[-ROWS_AT_EACH_END:]]
+    parts = [table] if hidden <= 1 else [table[:ROWS_AT_EACH_END], table[-ROWS_AT_EACH_END:]]
+    shown = []
+    for part in parts:
+        before: list[str] = []
+        for row in part:
+            shown.append([*[""] * once, *row[once:]] if row[:once] == before[:once] != [] else row)
+            before = row
     for number, lines in enumerate(noted_rows(head, shown, out, align=align, wrap=True)):
         yield from lines
-        if number == ROWS_AT_EACH_END:
+        if len(parts) > 1 and number == ROWS_AT_EACH_END:
             yield out.style(f"  {hidden:,} more rows (--rows shows them)", "muted")
