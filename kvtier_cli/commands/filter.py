@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kvtier_cli.commands.inputs import FILTER_HELP, TopologyOption, given_filter, given_topology
+from kvtier_cli.commands.inputs import FILTER_HELP, TopologyOption, given_filter, given_tiers
 from kvtier_cli.commands.options import shared
 from kvtier_cli.errors import ExitStatus
 
@@ -34,13 +34,14 @@ def command(
     A request without a filter is `all`, or a body that has no kv_load_tiers. Everything is admitted then, silently.
     """
     options = shared(ctx)
-    tiers = given_topology(topology)
+    tiers = given_tiers(topology)
     given = given_filter(load_filter, tiers)
     if options.json:
         from kvtier_cli.render.filter_json import filter_document
         from kvtier_cli.render.json_out import write
 
-        write("filter", filter_document(given.parse, tiers, given.form))
+        body = filter_document(given.parse, tiers, given.form)
+        write("filter", {**body, "topology_warnings": list(tiers.warnings)})
     else:
         from kvtier_cli.render.filter_view import filter_lines, strict_line
 
@@ -48,4 +49,6 @@ def command(
             print(line)
         if strict:
             print(strict_line(given.parse))
+        for warning in tiers.warnings:
+            options.stderr().warn(warning)
     return ExitStatus.NO if strict and given.parse.faults() else ExitStatus.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,11 @@ import typer
 
 from kvtier_cli.errors import InputError
 from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
-from kvtier_cli.tiering.topology import BUILT_IN, Topology
+from kvtier_cli.tiering.topology import BUILT_IN, Tiers, Topology
+
+if TYPE_CHECKING:
+    from kvtier_cli.tiering.vllm.capacity import Sizes
+    from kvtier_cli.tiering.vllm.imported import VllmTopology
 
 if TYPE_CHECKING:
     from kvtier_cli.traces.source import TraceSource
@@ -26,7 +31,8 @@ TopologyOption = Annotated[
         "--topology",
         metavar="T",
         envvar="KVTIER_TOPOLOGY",
-        help="The tiers: a TOML, JSON or YAML file, or JSON text. Without it the built-in topology holds.",
+        help="The tiers: a TOML, JSON or YAML file, JSON text, or vLLM's own: its --kv-transfer-config or the whole "
+        "vllm serve command. Without it the built-in topology holds.",
         show_default=False,
     ),
 ]
@@ -44,12 +50,28 @@ def given_topology(option: str | None) -> Topology:
     """The topology that `--topology` names, else the built-in one. Raises InputError."""
     if option is None:
         return BUILT_IN
-    from kvtier_cli.tiering.topology_file import load_topology
+    found = given_tiers(option)
+    return found if isinstance(found, Topology) else found.topology()
 
-    return load_topology(option)
+
+def given_tiers(option: str | None) -> Topology | VllmTopology:
+    """As `given_topology`, for what needs not know how many blocks the CPU tier of vLLM's configuration holds."""
+    if option is None:
+        return BUILT_IN
+    from kvtier_cli.tiering.topology_file import load_any_topology
+
+    return load_any_topology(option, _sizes_from_variables())
 
 
-def given_filter(argument: str, topology: Topology) -> GivenFilter:
+def _sizes_from_variables() -> Sizes | None:
+    if not any(name.startswith("KVTIER_") for name in os.environ):
+        return None
+    from kvtier_cli.commands.size_options import given_sizes
+
+    return given_sizes()
+
+
+def given_filter(argument: str, topology: Tiers) -> GivenFilter:
     """The filter of a FILTER argument, with its lint against the tiers of `topology`. Raises InputError."""
     return linted(read_filter(argument), topology)
 

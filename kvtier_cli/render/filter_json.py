@@ -9,10 +9,10 @@ from kvtier_cli.tiering.filter_model import WARNING_CODES
 from kvtier_cli.tiering.filter_reasons import PRIMARY_REASON, tier_reason
 from kvtier_cli.tiering.filters import FilterParse, Note, TierMatcher
 from kvtier_cli.tiering.model import Medium
-from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
+from kvtier_cli.tiering.topology import PRIMARY_NAME, Tiers
 
 
-def filter_document(parse: FilterParse, topology: Topology, form: str) -> dict[str, Any]:
+def filter_document(parse: FilterParse, topology: Tiers, form: str) -> dict[str, Any]:
     """The body of `kvtier filter --json`."""
     return {
         "form": form,
@@ -51,7 +51,7 @@ def entries_as_json(parse: FilterParse) -> list[dict[str, Any]]:
     ]
 
 
-def tiers_as_json(parse: FilterParse, topology: Topology) -> list[dict[str, Any]]:
+def tiers_as_json(parse: FilterParse, topology: Tiers) -> list[dict[str, Any]]:
     """A row a tier, the primary first: whether the filter admits it, and why (or why not)."""
     primary = {
         "name": PRIMARY_NAME,

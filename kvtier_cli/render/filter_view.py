@@ -12,7 +12,7 @@ from kvtier_cli.render.noted_table import NAME_WIDTH, noted_table, wrapped
 from kvtier_cli.tiering.filter_lint import suggest
 from kvtier_cli.tiering.filter_reasons import PRIMARY_REASON, matcher_words, tier_reason
 from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, Note
-from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
+from kvtier_cli.tiering.topology import PRIMARY_NAME, Tiers
 from kvtier_cli.wording import kind_of, shown
 
 ROWS = 12
@@ -22,7 +22,7 @@ _NAMES = 4
 _ENTRY_CHARACTERS = 120
 
 
-def filter_lines(parse: FilterParse, topology: Topology, form: str, out: Output) -> Iterator[str]:
+def filter_lines(parse: FilterParse, topology: Tiers, form: str, out: Output) -> Iterator[str]:
     """The text of `kvtier filter`, line by line, at most `out.width` wide where its words allow."""
     yield from wrapped(_headline(parse, topology, form, out), out, style="bold")
     for note in (*parse.warnings, *parse.lint):
@@ -56,7 +56,7 @@ def strict_line(parse: FilterParse) -> str:
     return f"strict: {total:,} fault{'' if total == 1 else 's'}: {kinds}"
 
 
-def _headline(parse: FilterParse, topology: Topology, form: str, out: Output) -> str:
+def _headline(parse: FilterParse, topology: Tiers, form: str, out: Output) -> str:
     raw = parse.raw
     if raw is MISSING or raw is None:
         carries = {"json": "null is no filter", "short form": "there is no filter"}
@@ -106,7 +106,7 @@ def _entry_lines(parse: FilterParse, out: Output) -> Iterator[str]:
         yield from wrapped(f"and {len(hidden):,} more entries{told} (--json has them all)", out, indent=5)
 
 
-def _tier_lines(parse: FilterParse, topology: Topology, out: Output) -> Iterator[str]:
+def _tier_lines(parse: FilterParse, topology: Tiers, out: Output) -> Iterator[str]:
     rows = [[PRIMARY_NAME, "primary", "", PRIMARY_REASON]]
     for tier in topology.tiers:
         medium = tier.medium.value.lower() if tier.medium else out.symbol("none")
@@ -139,6 +139,6 @@ def _names(names: Sequence[str], out: Output) -> str:
     return f"{told} and {more:,} more" if more > 0 else told
 
 
-def _topology_words(topology: Topology) -> str:
+def _topology_words(topology: Tiers) -> str:
     # The built-in and the inline topology are no names of files.
     return f"the {topology.name}" if topology.name.endswith(" topology") else topology.name

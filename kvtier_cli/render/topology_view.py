@@ -7,14 +7,14 @@ from dataclasses import fields
 
 from kvtier_cli.render.console import Output, plain
 from kvtier_cli.render.noted_table import NAME_WIDTH, noted_table, wrapped
-from kvtier_cli.tiering.topology import PRIMARY_NAME, BlockSpec, ReplaySpec, TierSpec, Topology
+from kvtier_cli.tiering.topology import PRIMARY_NAME, AnyTopology, BlockSpec, ReplaySpec, TierSpec
 from kvtier_cli.tiering.topology_write import tier_fields
 from kvtier_cli.units import format_count, format_size
 
 _IN_COLUMNS = ("name", "medium", "locality", "capacity")
 
 
-def topology_lines(topology: Topology, out: Output) -> Iterator[str]:
+def topology_lines(topology: AnyTopology, out: Output) -> Iterator[str]:
     """The text of `kvtier topology show`, line by line."""
     count = len(topology.tiers)
     title = f"{plain(topology.name)}: the primary and {count:,} secondary tier{'' if count == 1 else 's'}"
@@ -22,7 +22,8 @@ def topology_lines(topology: Topology, out: Output) -> Iterator[str]:
     yield ""
     none = out.symbol("none")
     primary = topology.primary
-    rows = [[PRIMARY_NAME, "primary", "", format_count(primary.capacity), f"policy {primary.policy}"]]
+    capacity = "not known" if primary.capacity is None else format_count(primary.capacity)
+    rows = [[PRIMARY_NAME, "primary", "", capacity, f"policy {primary.policy}"]]
     for tier in topology.tiers:
         rows.append(
             [

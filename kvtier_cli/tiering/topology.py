@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kvtier_cli.tiering.model import BlockKey, Locality, Medium
 
@@ -64,13 +65,53 @@ class ReplaySpec:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The tiers of one server. `name` says in outputs where it came from ("built-in topology", a file's name)."""
+    """The tiers of one server. `name` says in outputs where it came from ("built-in topology", a file's name).
+
+    `warnings` are what was noticed when it was imported from vLLM's configuration; no part of what it is.
+    """
 
     block: BlockSpec = field(default_factory=BlockSpec)
     primary: PrimarySpec = field(default_factory=PrimarySpec)
     tiers: tuple[TierSpec, ...] = ()
     replay: ReplaySpec = field(default_factory=ReplaySpec)
     name: str = "built-in topology"
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+
+class Tiers(Protocol):
+    """What a filter is held against: secondary tiers and where they are from, whatever else is known."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tiers(self) -> tuple[TierSpec, ...]: ...
+
+
+class SizedPrimary(Protocol):
+    """A CPU tier, its `capacity` in blocks None where it is not known."""
+
+    @property
+    def capacity(self) -> int | None: ...
+
+    @property
+    def policy(self) -> str: ...
+
+
+class AnyTopology(Tiers, Protocol):
+    """A topology that may not know the size of its primary."""
+
+    @property
+    def block(self) -> BlockSpec: ...
+
+    @property
+    def primary(self) -> SizedPrimary: ...
+
+    @property
+    def replay(self) -> ReplaySpec: ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
 
 
 BUILT_IN = Topology(

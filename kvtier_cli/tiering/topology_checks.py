@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.tiering.topology import AnyTopology
 from kvtier_cli.wording import shown
 
 
-def topology_warnings(topology: Topology) -> list[str]:
+def topology_warnings(topology: AnyTopology) -> list[str]:
     """One line each. A replay looks a prefix up again at most `replay.max_wait_steps` times, and a tier that takes
     more (its retries, then at least one step for the promotion) is waited for in vain."""
-    found: list[str] = []
+    found = list(topology.warnings)
     limit = topology.replay.max_wait_steps
     if topology.primary.capacity == 0:
         found.append("the primary has capacity 0: it stores nothing, and nothing can be promoted into it")

@@ -35,9 +35,9 @@ Locate = Callable[[Sequence[Step]], tuple[int, int] | None]
 """Tells line and column (from 1) of the value at a path, where the text can say."""
 
 VERSION: Final = 1
+VLLM_KEYS: Final = frozenset({"kv_connector", "kv_connector_extra_config", "secondary_tiers", "cpu_bytes_to_use"})
 TAILS: Final = ("keep", "drop")
 IDENTITIES: Final = ("chain", "id")
-VLLM_KEYS: Final = frozenset({"kv_connector", "kv_connector_extra_config", "secondary_tiers", "cpu_bytes_to_use"})
 
 _Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
 _Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
@@ -163,8 +163,8 @@ class _Reader:
         if not VLLM_KEYS.isdisjoint(value):
             self.fail(
                 (),
-                "this is vLLM's own configuration, which cannot be read yet",
-                hint="Write the tiers down as `kvtier topology show --toml` prints them.",
+                "this is vLLM's own configuration, expected a topology of kvtier's",
+                hint="`kvtier topology import` makes one of it.",
             )
         self._check_keys((), value, _File)
         for section, struct in _SECTIONS.items():

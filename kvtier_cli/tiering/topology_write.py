@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from kvtier_cli.tiering.topology import BlockSpec, TierSpec, Topology
+from kvtier_cli.tiering.topology import AnyTopology, BlockSpec, TierSpec, Topology
 from kvtier_cli.units import exact_rate, exact_size, exact_time
 
 _ALWAYS = ("name", "medium", "locality", "capacity")
 
 
-def topology_as_json(topology: Topology) -> dict[str, object]:
-    """The topology with every field, in the order of the documentation. What is not set or not limited is None."""
+def topology_as_json(topology: AnyTopology) -> dict[str, object]:
+    """The topology with every field, in the order of the documentation. What is not set, limited or known is None."""
     return {
         "version": 1,
         "block": {"tokens": topology.block.tokens, "bytes_per_token": topology.block.bytes_per_token},
@@ -38,11 +38,11 @@ def topology_as_toml(topology: Topology) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _primary(topology: Topology) -> dict[str, object]:
+def _primary(topology: AnyTopology) -> dict[str, object]:
     return {"capacity": topology.primary.capacity, "policy": topology.primary.policy}
 
 
-def _replay(topology: Topology) -> dict[str, object]:
+def _replay(topology: AnyTopology) -> dict[str, object]:
     return {
         "max_wait_steps": topology.replay.max_wait_steps,
         "store_batch_blocks": topology.replay.store_batch_blocks,
