@@ -19,6 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "kvtier_cli/tiering": {"msgspec", "yaml"},
     "kvtier_cli/tiering/policies": set(),
     "kvtier_cli/tiering/stores": {"diskcache"},
+    "kvtier_cli/tiering/vllm": set(),
     "kvtier_cli/traces": {"msgspec", "yaml", "zstandard", "pyarrow", "numpy"},
     "kvtier_cli/replay": {"msgspec", "yaml", "numpy"},
     "kvtier_cli/analysis": {"numpy", "distributed", "dask"},

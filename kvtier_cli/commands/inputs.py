@@ -64,11 +64,9 @@ def given_tiers(option: str | None) -> Topology | VllmTopology:
 
 
 def _sizes_from_variables() -> Sizes | None:
-    if not any(name.startswith("KVTIER_") for name in os.environ):
-        return None
-    from kvtier_cli.commands.size_options import given_sizes
+    from kvtier_cli.commands.size_options import VARIABLES, given_sizes
 
-    return given_sizes()
+    return given_sizes() if any(os.environ.get(name) for name in VARIABLES.values()) else None
 
 
 def given_filter(argument: str, topology: Tiers) -> GivenFilter:

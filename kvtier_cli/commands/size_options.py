@@ -39,7 +39,7 @@ KvCacheDtype = Annotated[
     typer.Option("--kv-cache-dtype", metavar="TYPE", help="vLLM's option, such as fp8, for --model-config."),
 ]
 
-_VARIABLES: Mapping[str, str] = {
+VARIABLES: Mapping[str, str] = {
     "bytes_per_token": "KVTIER_BYTES_PER_TOKEN",
     "model_config": "KVTIER_MODEL_CONFIG",
     "metrics": "KVTIER_METRICS",
@@ -58,13 +58,13 @@ def given_sizes(options: Mapping[str, str | None] | None = None) -> Sizes:
 
     given = {key: value for key, value in (options or {}).items() if value is not None}
     names = {key: f"--{key.replace('_', '-')}" for key in given}
-    for key, variable in _VARIABLES.items():
+    for key, variable in VARIABLES.items():
         value = os.environ.get(variable)
         if value and key not in given and not (key in _ONE_OF and any(one in names for one in _ONE_OF)):
             given[key] = value
     chosen = [key for key in _ONE_OF if key in given]
     if len(chosen) > 1:
-        said = " and ".join(names.get(key, _VARIABLES[key]) for key in chosen)
+        said = " and ".join(names.get(key, VARIABLES[key]) for key in chosen)
         raise InputError(f"{said} tell the same, give one of them")
     return Sizes(
         bytes_per_token=_number(given, "bytes_per_token", names, size=True),
@@ -80,7 +80,7 @@ def _number(given: Mapping[str, str], key: str, names: Mapping[str, str], *, siz
 
     if key not in given:
         return None
-    name = names.get(key, _VARIABLES[key])
+    name = names.get(key, VARIABLES[key])
     try:
         number = parse_size(given[key]) if size else parse_count(given[key])
     except InputError as error:

@@ -111,20 +111,17 @@ def _read(text: str, name: str, form: str | None, sizes: Sizes | None) -> Topolo
     if _is_vllm(value):
         from kvtier_cli.tiering.vllm.imported import NO_SIZES, import_value
 
-        found = import_value(value, name, sizes or NO_SIZES, file=name, locate=None if form == "toml" else locate)
-        return _with_repeated_keys(found, text, name) if form == "json" else found
+        return import_value(
+            value,
+            name,
+            sizes or NO_SIZES,
+            file=name,
+            locate=None if form == "toml" else locate,
+            json_text=text if form == "json" else None,
+        )
     if form == "json":
         value = decode_unique_json(text, name)
     return topology_from_builtins(value, name, file=name, locate=None if form == "toml" else locate)
-
-
-def _with_repeated_keys(found: VllmTopology, text: str, name: str) -> VllmTopology:
-    """`found` with a warning if a key stands twice in its JSON: vLLM takes the last, without a word."""
-    try:
-        decode_unique_json(text, name)
-    except InputError as error:
-        return replace(found, warnings=(*found.warnings, f"{error.message}: vLLM takes the last"))
-    return found
 
 
 def _is_vllm(value: object) -> bool:

@@ -80,7 +80,7 @@ def test_check_warns_and_under_strict_says_no(kvtier: RunsKvtier) -> None:
     [
         ("tiers:\n- name: cpu\n", "error: t:2:9: tiers[0].name: \"cpu\" is the primary's name"),
         ("[primary]\npolicy = lru\n", "error: t:2:10: not TOML: invalid value\n       texts stand in double quotes\n"),
-        ('{"kv_connector":"OffloadingConnector"}', "error: t:1:1: this is vLLM's own configuration"),
+        ('{"kv_connector":"OffloadingConnector"}', "error: t:1:1: vLLM refuses it: Please specify kv_role"),
         ("", "error: t: is empty, expected a topology\n"),
     ],
 )  # fmt: skip

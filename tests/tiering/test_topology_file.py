@@ -284,9 +284,13 @@ class TestFieldsThatAreWrong:
     def test_what_is_no_table_is_no_topology(self, text: str) -> None:
         assert "expected a topology (block, primary, tiers, replay)" in str(refused(text, "yaml"))
 
-    @pytest.mark.parametrize("key", ["kv_connector", "secondary_tiers", "cpu_bytes_to_use"])
+    @pytest.mark.parametrize("key", ["cpu_bytes_to_use", "secondary_tiers"])
     def test_vllms_own_configuration_is_recognised(self, key: str) -> None:
-        assert "vLLM's own configuration, which cannot be read yet" in refused(json.dumps({key: []})).message
+        assert refused(json.dumps({key: []})).message.startswith("vLLM refuses it")
+
+    def test_vllms_own_configuration_inside_a_larger_file_is_refused(self) -> None:
+        with pytest.raises(InputError, match="expected a topology of kvtier's"):
+            topology_from_builtins({"cpu_bytes_to_use": 1}, "x", at=("topology",))
 
     def test_an_error_inside_a_larger_file_has_the_whole_path(self) -> None:
         with pytest.raises(InputError) as raised:

@@ -9,12 +9,15 @@ from typing import Final
 
 from kvtier_cli.errors import InputError
 from kvtier_cli.tiering.json_text import decode_json
-from kvtier_cli.tiering.vllm.reading import Locate, Reading, Step
+from kvtier_cli.tiering.vllm.reading import Locate, Reading, Step, warn_of_repeated_keys
 from kvtier_cli.tiering.vllm.serve import KNOWN_KV_OPTIONS, READ, ServeOptions
 from kvtier_cli.wording import did_you_mean, shown
 
-_COMMAND = re.compile(r"(?:^|[\s/'\"])vllm\s+serve\b|(?:^|\s)--kv[-_](?:transfer[-_]config|offloading[-_]size)\b")
+_COMMAND = re.compile(r"(?:^|[\s/'\"])vllm\s+serve(?=\s|$)|(?:^|\s)--kv[-_](?:transfer[-_]config|offloading[-_]size)\b")
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
+_INNER_HASH = re.compile(r"(?<=\S)#")
+_PLACEHOLDER: Final = "\ue023"
+_OPERATORS: Final = frozenset({";", "&", "&&", "|", "||", ";;"})
 _SHORT: Final = {
     "-tp": "tensor-parallel-size",
     "-pp": "pipeline-parallel-size",
@@ -39,12 +42,9 @@ def options_from_command(text: str, reading: Reading) -> ServeOptions:
     Dashes and underscores are alike, `--a=b` and `--a b` too; of an option given twice the last holds, and options
     written with dots replace a JSON text of the same name. Raises InputError with the place in `text`.
     """
-    words = _words(text, reading)
+    words = _the_command(_words(text, reading), reading)
     options, transfer, dotted = ServeOptions(), None, _Dotted(reading)
-    serves = [at for at, word in enumerate(words) if word == "serve" and words[at - 1].rpartition("/")[2] == "vllm"]
-    if len(serves) > 1:
-        reading.fail((), f"holds {len(serves)} vllm serve commands, expected one")
-    for at in serves:
+    for at in _serves(words):
         if not (following := "".join(words[at + 1 : at + 2])).startswith("-"):
             options.model = following or None
     options.simple_offloading = any(re.fullmatch(r"VLLM_USE_SIMPLE_KV_OFFLOAD=0*[1-9]\d*", word) for word in words)
@@ -81,8 +81,11 @@ def options_from_command(text: str, reading: Reading) -> ServeOptions:
 
 
 def _words(text: str, reading: Reading) -> list[str]:
+    # shlex takes a # within a word for the start of a comment, which a shell does not.
+    lexer = shlex.shlex(_INNER_HASH.sub(_PLACEHOLDER, _CONTINUED.sub(" ", text)), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
     try:
-        return shlex.split(_CONTINUED.sub(" ", text), comments=True)
+        return [word.replace(_PLACEHOLDER, "#") for word in lexer]
     except ValueError as error:
         last = max(text.rfind("'"), text.rfind('"'))
         line, column = line_and_column(text, last) if last >= 0 else (None, None)
@@ -93,6 +96,26 @@ def _words(text: str, reading: Reading) -> list[str]:
             column=column,
             hint="A text in single quotes ends at the next single quote.",
         ) from error
+
+
+def _the_command(words: Sequence[str], reading: Reading) -> list[str]:
+    """Of commands that stand one behind the other (`cd x && vllm serve …; date`) the one that is vLLM's."""
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word in _OPERATORS:
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    ours = [one for one in commands if _serves(one) or any(looks_like_command(word) for word in one)]
+    count = max(len(ours), *(len(_serves(one)) for one in ours), 0)
+    if count > 1:
+        reading.fail((), f"holds {count} vllm serve commands, expected one")
+    return ours[0] if ours else []
+
+
+def _serves(words: Sequence[str]) -> list[int]:
+    """Where `serve` stands behind `vllm`."""
+    return [at for at in range(1, len(words)) if words[at] == "serve" and words[at - 1].rpartition("/")[2] == "vllm"]
 
 
 def _option(words: Sequence[str], index: int) -> tuple[str | None, str | None, int]:
@@ -162,7 +185,9 @@ def _decoded(json_text: str, text: str, reading: Reading) -> tuple[object, Locat
         return None if found is None or start < 0 else moved(*found)
 
     try:
-        return decode_json(json_text, f"--{_TRANSFER}"), locate
+        value = decode_json(json_text, f"--{_TRANSFER}")
+        warn_of_repeated_keys(json_text, reading)
+        return value, locate
     except InputError as error:
         hint = error.hint
         if "$" in json_text:

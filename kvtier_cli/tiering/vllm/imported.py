@@ -11,7 +11,7 @@ from kvtier_cli.tiering.topology import BlockSpec, PrimarySpec, ReplaySpec, Tier
 from kvtier_cli.tiering.vllm.capacity import Sizes, Step, count_blocks
 from kvtier_cli.tiering.vllm.command import options_from_command
 from kvtier_cli.tiering.vllm.offloading import KEYS, read_extra
-from kvtier_cli.tiering.vllm.reading import Locate, Path, Reading
+from kvtier_cli.tiering.vllm.reading import Locate, Path, Reading, warn_of_repeated_keys
 from kvtier_cli.tiering.vllm.serve import CONFIG_KEYS, ServeOptions, options_from_file
 from kvtier_cli.tiering.vllm.transfer import find_offloading
 from kvtier_cli.wording import escape
@@ -68,13 +68,22 @@ def is_vllm(value: object) -> bool:
 
 
 def import_value(
-    value: object, name: str, sizes: Sizes = NO_SIZES, *, file: str | None = None, locate: Locate | None = None
+    value: object,
+    name: str,
+    sizes: Sizes = NO_SIZES,
+    *,
+    file: str | None = None,
+    locate: Locate | None = None,
+    json_text: str | None = None,
 ) -> VllmTopology:
     """The topology of a KVTransferConfig, of a bare kv_connector_extra_config, or of a file for `vllm serve --config`.
 
-    `name` is what outputs call it; `file` and `locate` serve the errors. Raises InputError.
+    `name` is what outputs call it; `file` and `locate` serve the errors. `json_text` is what `value` was read from, if
+    it was JSON: a key that stands twice in it is a warning. Raises InputError.
     """
     reading = Reading(file, locate)
+    if json_text is not None:
+        warn_of_repeated_keys(json_text, reading)
     found = reading.object_at((), value, "vLLM's configuration")
     if not set(CONFIG_KEYS).isdisjoint(found):
         return _import(options_from_file(found, reading), name, sizes, reading)

@@ -98,6 +98,16 @@ def near(value: object, known: Sequence[str]) -> str:
     return did_you_mean(value if isinstance(value, str) else "", known)
 
 
+def warn_of_repeated_keys(json_text: str, reading: Reading) -> None:
+    """A warning if a key stands twice in an object of JSON that is otherwise right: vLLM takes the last."""
+    from kvtier_cli.tiering.json_text import decode_unique_json
+
+    try:
+        decode_unique_json(json_text, "")
+    except InputError as error:
+        reading.warn((), f"{error.message}: vLLM takes the last")
+
+
 def python_int(value: object) -> int | None:
     """What Python's `int(value)` gives, as vLLM calls it on numbers; None where that fails."""
     if not isinstance(value, int | float | str):

@@ -173,7 +173,7 @@ def _locality(tier: Mapping[str, object], path: Path, reading: Reading) -> Local
 
 def _check_fs(tier: Mapping[str, object], path: Path, reading: Reading) -> None:
     if not isinstance(tier["root_dir"], str):
-        reading.refuse((*path, "root_dir"), f"expected a path, found {kind_of(tier['root_dir'])}")
+        reading.warn((*path, "root_dir"), f"{kind_of(tier['root_dir'])} is no path: vLLM makes a folder of its text")
     for key in ("n_read_threads", "n_write_threads"):
         if not isinstance(tier.get(key, 16), int):
             reading.refuse((*path, key), f"expected a whole number, found {kind_of(tier[key])}")

@@ -58,7 +58,7 @@ class Offloading:
 
 
 def find_offloading(options: ServeOptions, reading: Reading) -> Offloading:
-    """The OffloadingConnector that `options` set up. Raises InputError for a refusal of vLLM's, and if there is none."""
+    """The OffloadingConnector that `options` set up. Raises InputError if there is none, or vLLM refuses it."""
     if options.transfer is None and options.offloading_gib is None:
         reading.fail((), "sets no --kv-transfer-config and no --kv-offloading-size: vLLM offloads nothing")
     config = dict(reading.object_at((), {} if options.transfer is None else options.transfer, "a KVTransferConfig"))
