@@ -23,12 +23,12 @@ EXAMPLES = (
     "kvtier topology show",
     "kvtier topology show --toml > kvtier.toml",
     "kvtier topology check kvtier.toml --strict",
-    "kvtier topology import serve.sh --model-config config.json --out kvtier.toml",
-    """kvtier topology import '{"kv_connector":"OffloadingConnector",…}' --bytes-per-token 128KiB""",
+    "kvtier topology import serve.sh --model-config config.json -o kvtier.toml",
+    "kvtier topology import - --bytes-per-token 128KiB < vllm.json",
 )
 WITHOUT = ("no_progress",)
 
-command = typer.Typer(help="The tiers in force: show them, check a topology, import vLLM's configuration.")
+command = typer.Typer(help="The tiers in force: show them, check them, import vLLM's.")
 
 _GivenTopology = Annotated[
     str,

@@ -13,7 +13,7 @@ from kvtier_cli.tiering.vllm.imported import VllmTopology
 
 def imported_lines(found: VllmTopology, out: Output) -> Iterator[str]:
     """The arithmetic of the CPU tier's blocks, and the notes. Warnings go to stderr and are not here."""
-    yield "how the blocks of the CPU tier come about:"
+    yield "how the CPU tier's blocks are counted:"
     width = max(len(step.what) for step in found.arithmetic)
     for step in found.arithmetic:
         yield from hanging(f"  {pad(step.what, width)}  ", plain(step.how), out)

@@ -40,6 +40,9 @@ INLINE: Final = "inline topology"
 LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a topology: some thousands of tiers."""
 
+COMMAND_LIMIT: Final = 256 * 1024
+"""Characters of a command line: Linux takes half of that in one word."""
+
 _OWN_KEYS: Final = frozenset({"version", "block", "primary", "tiers", "replay"})
 _FORMATS: Final = {".toml": "toml", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 _TOML_FAULT = re.compile(r"(?P<reason>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.S)
@@ -143,8 +146,12 @@ def _is_command(text: str) -> bool:
 def _read_command(text: str, name: str, sizes: Sizes | None) -> VllmTopology:
     from kvtier_cli.tiering.vllm.imported import NO_SIZES, import_command
 
-    if len(text) > LIMIT:
-        raise InputError(f"is longer than {LIMIT // 1024 // 1024} MiB, the most that is read", file=name)
+    if len(text) > COMMAND_LIMIT:
+        raise InputError(
+            f"is longer than {COMMAND_LIMIT // 1024} KiB, the most that is read of a command line",
+            file=name,
+            hint="Give the JSON of --kv-transfer-config by itself.",
+        )
     return import_command(text, name, sizes or NO_SIZES, file=name)
 
 

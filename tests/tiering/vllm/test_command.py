@@ -207,6 +207,11 @@ def test_any_text_behind_a_command_is_read_or_refused(text: str, start: str) -> 
         read_any_topology(start + text, "f")
 
 
+def test_a_command_line_longer_than_any_is_refused() -> None:
+    with pytest.raises(InputError, match="longer than 256 KiB"):
+        read_any_topology("vllm serve " + "a " * 200_000, "f")
+
+
 @pytest.mark.parametrize("depth", [50, 5_000, 100_000])
 def test_deep_nesting_is_refused_or_read(depth: int) -> None:
     nested = f'{{"cpu_bytes_to_use": {"[" * depth}{"]" * depth}}}'
