@@ -125,7 +125,7 @@ def _cpu_bytes(extra: Mapping[str, object], path: Path, reading: Reading) -> int
             "vLLM takes no units here: 8GiB is 8589934592." if isinstance(value, str) else None,
         )
     if number < 0:
-        reading.refuse(at, f"{number} bytes cannot be mapped")
+        reading.fail(at, f"expected a number of bytes from 1, found {number}")
     return number
 
 
