@@ -83,7 +83,7 @@ def read_filter(argument: str) -> GivenFilter:
     return GivenFilter(source.form, replace(parse, lint=source.lint + parse.lint))
 
 
-def linted(given: GivenFilter, topology: Topology) -> GivenFilter:
+def linted(given: GivenFilter, topology: Tiers) -> GivenFilter:
     """The filter with its lint against the tiers of `topology`."""
     return replace(given, parse=lint_against(given.parse, topology.tiers))
 
