@@ -69,6 +69,11 @@ def fits(expected: object, found: object) -> bool:
     return same(expected, found)
 
 
+def matches(expected: object, found: object) -> bool:
+    """Whether `found` is as an `expect` says, all the way down: what it does not name is free."""
+    return next(_differences(expected, found, (), whole=False), None) is None
+
+
 def same(one: object, other: object) -> bool:
     """Whether two values are equal all the way down, true and 1 being different and 1 and 1.0 not."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
