@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,8 +81,21 @@ def command(
         bool, typer.Option("--update", help="Rewrite a fixture's expectations to what was found.")
     ] = False,
     state: Annotated[
-        bool, typer.Option("--state", help="Show the manager's state at each failed expectation.")
+        bool, typer.Option("--state", help="Show the manager's state at each failed expectation, or at each step.")
     ] = False,
+    step: Annotated[
+        bool, typer.Option("--step", help="Stop at each op of a fixture and show what it did; ? tells the commands.")
+    ] = False,
+    break_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--break-on",
+            metavar="WHAT",
+            help="Stop at each op at which this happens: denied (a promotion), evicted:BLOCK (from any tier) or "
+            "mismatch (of an expectation). Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     asserts: AssertOption = None,
     baseline: BaselineOption = None,
     tolerance: ToleranceOption = None,
@@ -103,7 +116,12 @@ def command(
             _refuse_for_fixtures(
                 fixtures[0],
                 {"--tiers": tiers, "--topology": named, "--events": events, "--store": store}
-                | ({} if traces else {"--assert": asserts[0] if asserts else None, "--baseline": baseline}),
+                | ({} if traces else {"--assert": asserts[0] if asserts else None, "--baseline": baseline})
+                | {"--join": join, "--skip-bad": skip_bad, "--timing": timing},
+            )
+        if traces:
+            _refuse_for_traces(
+                traces[0].name, {"--update": update, "--state": state, "--step": step, "--break-on": break_on}
             )
         status = ExitStatus.DONE
         if junit is not None:
@@ -114,10 +132,10 @@ def command(
         if fixtures:
             from kvtier_cli.commands.replay_fixtures import replay_fixtures
 
-            status = replay_fixtures(fixtures, options, update=update, state=state, suites=suites)
+            status = replay_fixtures(
+                fixtures, options, update=update, state=state, step=step, break_on=break_on or (), suites=suites
+            )
         if traces:
-            if update or state:
-                raise InputError("--update and --state are for scripted fixtures", file=traces[0].name)
             if events is not None and len(traces) > 1 and not join:
                 raise InputError("--events writes one run", hint="Replay one trace at a time, or --join them.")
             if store is not None and len(traces) > 1 and not join:
@@ -162,10 +180,20 @@ def _sort(files: list[str], stack: ExitStack) -> tuple[list[TraceSource], list[s
     return traces, fixtures
 
 
-def _refuse_for_fixtures(fixture: str, given: dict[str, str | None]) -> None:
+def _refuse_for_fixtures(fixture: str, given: Mapping[str, object]) -> None:
+    """Raises InputError for an option, by its name, that is there for traces and was given (is not None or False)."""
     for option, value in given.items():
-        if value is not None:
-            raise InputError(f"{option} does not apply to a scripted fixture, which states its own", file=fixture)
+        if value not in (None, False):
+            reason = ", which states its own" if option in ("--tiers", "--topology") else ""
+            raise InputError(f"{option} does not apply to a scripted fixture{reason}", file=fixture)
+
+
+def _refuse_for_traces(trace: str, given: Mapping[str, object]) -> None:
+    """Raises InputError for those options, by their names, that are there for scripted fixtures and were given."""
+    names = [option for option, value in given.items() if value]
+    if names:
+        verb = "is" if len(names) == 1 else "are"
+        raise InputError(f"{' and '.join(names)} {verb} for scripted fixtures, this is a trace", file=trace)
 
 
 def _read(traces: list[TraceSource], fixtures: list[str], baseline: str | None) -> dict[str, list[Path]]:

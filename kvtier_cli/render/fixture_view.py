@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kvtier_cli.render.console import Output, cell_width, columns, plain
+from kvtier_cli.render.mismatch_view import mismatch_text
 from kvtier_cli.render.noted_table import wrapped
+from kvtier_cli.render.state_view import whole_state_lines
 from kvtier_cli.replay.fixture_run import FixtureReport, Mismatch
 
 MOST = 10
 """Mismatches shown of one fixture; `--verbose` and `--json` have them all."""
-
-_VALUE_CHARACTERS = 200
 
 
 def report_lines(
@@ -49,10 +48,10 @@ def _mismatch_lines(report: FixtureReport, out: Output, states: Mapping[int, Map
     shown = report.mismatches if out.verbose else report.mismatches[:MOST]
     told: set[int] = set()
     for mismatch in shown:
-        yield from wrapped(mismatch_words(report.file, mismatch), out, indent=2)
+        yield from wrapped(mismatch_words(report.file, mismatch, out), out, indent=2)
         if mismatch.op in states and mismatch.op not in told:
             told.add(mismatch.op)
-            yield from _state_lines(states[mismatch.op])
+            yield from whole_state_lines(states[mismatch.op], out, indent=6)
     hidden = len(report.mismatches) - len(shown)
     if hidden:
         yield f"  and {hidden:,} more (-v shows all)"
@@ -90,26 +89,10 @@ def fixtures_document(reports: Sequence[FixtureReport]) -> dict[str, Any]:
     }
 
 
-def mismatch_words(file: str, mismatch: Mismatch) -> str:
+def mismatch_words(file: str, mismatch: Mismatch, out: Output) -> str:
     """Where and what was expected, and what was found, in one line."""
     place = file if mismatch.line is None else f"{file}:{mismatch.line}"
-    return f"{plain(place)}  {plain(mismatch.what)}   {_difference(mismatch)}"
-
-
-def _difference(mismatch: Mismatch) -> str:
-    expected, found = _value(mismatch.expected), _value(mismatch.found)
-    remark = f" ({plain(mismatch.remark)})" if mismatch.remark else ""
-    return f"expected {plain(mismatch.path)} {expected}, found {found}{remark}"
-
-
-def _value(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return plain(text if len(text) <= _VALUE_CHARACTERS else text[:_VALUE_CHARACTERS] + " …")
-
-
-def _state_lines(state: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in state.items():
-        yield f"      {key:<12} {plain(json.dumps(value, ensure_ascii=False, default=str))}"
+    return f"{plain(place)}  {plain(mismatch.what)}   {mismatch_text(mismatch, out)}"
 
 
 def _count(number: int, word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvtier_cli.render.checks_view import compared_words, found_words
+from kvtier_cli.render.console import Output
 from kvtier_cli.render.fixture_view import mismatch_words
 from kvtier_cli.render.junit import Case, Suite
 from kvtier_cli.replay.baseline import Compared
@@ -16,7 +17,7 @@ def suite_of_fixture(report: FixtureReport) -> Suite:
     failure = None
     if report.mismatches:
         failure = f"{len(report.mismatches):,} of {count(report.expectations, 'expectation')} not met"
-    details = [mismatch_words(report.file, mismatch) for mismatch in report.mismatches]
+    details = [mismatch_words(report.file, mismatch, Output(color=False)) for mismatch in report.mismatches]
     return Suite(report.file, [Case(report.title or report.file, failure, details)])
 
 

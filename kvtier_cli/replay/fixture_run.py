@@ -11,6 +11,7 @@ from kvtier_cli.replay.expect import Difference, compare_part, compare_whole, co
 from kvtier_cli.replay.fixture import Fixture, FixtureOp
 from kvtier_cli.replay.ops import OpRunner, Outcome
 from kvtier_cli.replay.remarks import remark
+from kvtier_cli.tiering.observer import Observer
 from kvtier_cli.tiering.topology_shape import path_text
 from kvtier_cli.wording import did_you_mean
 
@@ -83,19 +84,23 @@ def run_ops(fixture: Fixture, runner: OpRunner | None = None) -> Iterator[OpResu
     runner = runner or runner_of(fixture)
     for op in fixture.ops:
         outcome = run_op(fixture, op, runner)
-        expectations = count_leaves(op.expect)
         differences = compare_part(op.expect, outcome, runner.manager.primary.resident)
         _check_figures(op, differences, outcome)
         if fixture.outcomes is not None:
-            expectations += count_leaves(fixture.outcomes[op.index])
             differences += compare_whole(fixture.outcomes[op.index], outcome)
         mismatches = tuple(_mismatch(op, difference, outcome, runner) for difference in differences)
-        yield OpResult(op, outcome, expectations, mismatches)
+        yield OpResult(op, outcome, expectations_of(fixture, op), mismatches)
 
 
-def runner_of(fixture: Fixture) -> OpRunner:
-    """A fresh manager for the ops of `fixture`."""
-    return OpRunner(fixture.topology, folder=fixture.folder)
+def runner_of(fixture: Fixture, observers: Sequence[Observer] = ()) -> OpRunner:
+    """A fresh manager for the ops of `fixture`, of whose decisions `observers` hear."""
+    return OpRunner(fixture.topology, folder=fixture.folder, observers=observers)
+
+
+def expectations_of(fixture: Fixture, op: FixtureOp) -> int:
+    """How many expectations there are of the outcome of one op."""
+    whole = 0 if fixture.outcomes is None else count_leaves(fixture.outcomes[op.index])
+    return count_leaves(op.expect) + whole
 
 
 def run_op(fixture: Fixture, op: FixtureOp, runner: OpRunner) -> Outcome:

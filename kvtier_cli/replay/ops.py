@@ -78,17 +78,23 @@ class _Recorder(Observer):
 class OpRunner:
     """A manager and what a fixture defers: stores and loads that a later op completes.
 
-    `tiers` stand in for those that the topology describes; `folder` is where traces are looked for.
+    `tiers` stand in for those that the topology describes; `folder` is where traces are looked for; `observers` hear
+    of the manager's decisions too.
     """
 
     def __init__(
-        self, topology: Topology, tiers: Sequence[SecondaryTierManager] | None = None, *, folder: Path = Path()
+        self,
+        topology: Topology,
+        tiers: Sequence[SecondaryTierManager] | None = None,
+        *,
+        folder: Path = Path(),
+        observers: Sequence[Observer] = (),
     ) -> None:
         # The replay loop counts its requests; in a fixture they have names.
         self._names: dict[Hashable, str] = {}
         self._recorder = _Recorder(self._names)
         self._history = BlockHistory()
-        observer = ObserverGroup((self._recorder, self._history))
+        observer = ObserverGroup((self._recorder, self._history, *observers))
         self.manager = TieringManager(topology, tiers, observer=observer, events=True)
         self._folder = folder
         self._stores: dict[str, list[list[BlockKey]]] = {}
@@ -136,6 +142,10 @@ class OpRunner:
                 entry["req"] = self._names.get(entry["req"], entry["req"])
             state["live"] = [self._names.get(req_id, req_id) for req_id in state["live"]]
         return state
+
+    def request_name(self, req_id: Hashable) -> str:
+        """What the fixture calls a request of the manager's."""
+        return str(self._names.get(req_id, req_id))
 
     def _seed(self, op: Mapping[str, Any]) -> Outcome:
         tier = next(tier for tier in self.manager.tiers if tier.name == op["tier"])

@@ -162,7 +162,7 @@ def test_a_filter_with_an_unknown_word_is_refused(kvtier: RunsKvtier, folder: Pa
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["t.jsonl", "--update"], "t.jsonl: --update and --state are for scripted fixtures"),
+        (["t.jsonl", "--update"], "t.jsonl: --update is for scripted fixtures, this is a trace"),
         (["t.jsonl", "t.jsonl", "--events", "out"], "--events writes one run"),
         (["t.jsonl", "--events", "-", "--json"], "--events - and --json both write to stdout"),
         (["-", "--tiers", "-"], "the trace and --tiers both come from stdin"),
