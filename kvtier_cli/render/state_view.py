@@ -15,6 +15,7 @@ LABEL = 10
 """Cells of what stands at the left of a line."""
 _ITEMS = 24
 """Blocks of one list that are shown; `--verbose` shows all."""
+_FROM_EACH_END = 4
 
 
 def labelled(label: str, text: str, out: Output, *, indent: int = 2, width: int = LABEL) -> Iterator[str]:
@@ -73,9 +74,10 @@ def change_lines(change: StateChange, outcome: Mapping[str, Any], out: Output) -
     rows = [(PRIMARY_NAME, _primary(change, most)), *_policy(change, most)]
     rows += [(flow(name), _list_change(found, most)) for name, found in change.tiers.items()]
     rows += [("queued", f"{_move(entry, most)} (starts at the step's end)") for entry in change.queued]
-    rows += [("started", f"job {job['job']}: {job['kind']} of {_move(job, most)}") for job in change.jobs]
-    rows += [("ended", _ended(job, most)) for job in outcome["completed"]]
-    rows += [("events", _event(event, most)) for event in outcome["events"]]
+    started = [f"job {job['job']}: {job['kind']} of {_move(job, most)}" for job in change.jobs]
+    rows += [("started", text) for text in _ends(started, most)]
+    rows += [("ended", text) for text in _ends([_ended(job, most) for job in outcome["completed"]], most)]
+    rows += [("events", "; ".join(_ends([_event(event, most) for event in outcome["events"]], most)))]
     requests = [f"{flow(req)} is live" for req in change.live] + [f"{flow(req)} is over" for req in change.over]
     rows += [("requests", ", ".join(requests))]
     rows = [(label, text) for label, text in rows if text]
@@ -83,6 +85,14 @@ def change_lines(change: StateChange, outcome: Mapping[str, Any], out: Output) -
         yield from labelled("changed", "nothing", out)
     for label, text in rows:
         yield from labelled(label, text, out)
+
+
+def _ends(texts: Sequence[str], most: int | None) -> list[str]:
+    """The first and the last of many: a whole request can have hundreds of jobs."""
+    if most is None or len(texts) <= _FROM_EACH_END * 2 + 1:
+        return list(texts)
+    hidden = f"(and {len(texts) - 2 * _FROM_EACH_END:,} more in between)"
+    return [*texts[:_FROM_EACH_END], hidden, *texts[-_FROM_EACH_END:]]
 
 
 def _primary(change: StateChange, most: int | None) -> str:

@@ -257,7 +257,7 @@ class Comparison:
                     run.settle_block_tokens(self.block_tokens, self._source.name)
             self._replay(request)
         for run in self.runs:
-            run.warn_of_filters()
+            run.warn_at_end()
 
     def _replay(self, request: Request) -> None:
         arrivals = {}

@@ -49,7 +49,8 @@ class ReplayLoop:
 
     The counters hold what was replayed so far: `requests`, `blocks` (references), `wait_steps` (steps that a request
     waited), `gave_up` (requests that waited too long), `loaded_promoted` (blocks loaded that the same request promoted,
-    by tier).
+    by tier), `too_large` (stores of more blocks than the primary has slots, all refused; `largest` the most blocks of
+    one), `stored_nothing` (other requests whose every store was refused).
     """
 
     def __init__(
@@ -83,6 +84,9 @@ class ReplayLoop:
         self.wait_steps = 0
         self.gave_up = 0
         self.loaded_promoted = [0] * len(manager.tiers)
+        self.too_large = 0
+        self.largest = 0
+        self.stored_nothing = 0
 
     def numbers(self, request: Request) -> list[int]:
         """The blocks of a request by their numbers in `table`, without its partly filled last block where the replay
@@ -191,4 +195,13 @@ class ReplayLoop:
             if start:
                 manager.on_schedule_end()
             refused += manager.store(req_id, keys[start : start + batch]) is None
+        if refused:
+            self._count_refusals(keys, batch, refused)
         return refused
+
+    def _count_refusals(self, keys: Sequence[BlockKey], batch: int, refused: int) -> None:
+        sizes = [len(set(keys[start : start + batch])) for start in range(0, len(keys), batch)]
+        too_large = [size for size in sizes if size > self.manager.primary.capacity]
+        self.too_large += len(too_large)
+        self.largest = max([self.largest, *too_large])
+        self.stored_nothing += refused == len(sizes) and not too_large

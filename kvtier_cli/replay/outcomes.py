@@ -163,6 +163,16 @@ def lost_to_filter(request: RequestState, keys: Sequence[BlockKey], start: int) 
     return lost
 
 
+def there_for(manager: TieringManager, request: RequestState, keys: Sequence[BlockKey]) -> int:
+    """How many leading blocks the primary or a tier that the request's filter admits holds."""
+    resident = manager.primary.resident
+    tiers = [tier for _, tier, admitted in request.scan if admitted]
+    for index, key in enumerate(keys):
+        if key not in resident and not any(tier.holds(key) for tier in tiers):
+            return index
+    return len(keys)
+
+
 def keeps_everything(topology: Topology) -> bool:
     """Whether some tier keeps every block that was ever stored: no limit, no faults. No block is then absent because
     it was evicted."""
@@ -176,6 +186,11 @@ class OutcomeSums:
 
     `counts` by outcome (the loaded ones are the loop's to count); `absent` by reason; `filtered` by the tier that holds
     the block; `denied` by the tier that hit; `unreached_held` by the first tier that holds the block.
+
+    `too_long` counts requests that gave up although no wait would have helped: the prefix that is there for them, of
+    `longest` blocks at most, has no room in the primary. `holes` counts requests that stopped at an absent block with
+    `behind_holes` blocks behind it that some tier holds; `hole_causes` has the tier that lost the absent block last, or
+    the reason why it is absent.
     """
 
     def __init__(self, manager: TieringManager, history: BlockHistory) -> None:
@@ -189,6 +204,11 @@ class OutcomeSums:
         self.unreached_held = [0] * tiers
         self.lost_to_filter = 0
         self.served_whole = 0
+        self.too_long = 0
+        self.longest = 0
+        self.holes = 0
+        self.behind_holes = 0
+        self.hole_causes: dict[str, int] = {}
         self.stop: Stop | None = None
         """Why the last request was not served whole; None where it was."""
 
@@ -218,7 +238,19 @@ class OutcomeSums:
             self.lost_to_filter += lost_to_filter(request, keys, loaded)
         elif stop.outcome is Outcome.DENIED and stop.tier is not None:
             self.denied[stop.tier] += 1
+        held = 0
         for key in keys[loaded + 1 : first_new]:
             tier = holder(manager, key)
             if tier is not None:
                 self.unreached_held[tier] += 1
+                held += 1
+        if held and stop.reason is not None:
+            self.holes += 1
+            self.behind_holes += held
+            cause = stop.evicted_from or stop.reason.value
+            self.hole_causes[cause] = self.hole_causes.get(cause, 0) + 1
+        if gave_up:
+            there = there_for(manager, request, keys)
+            if there > manager.primary.capacity:
+                self.too_long += 1
+                self.longest = max(self.longest, there)

@@ -13,6 +13,7 @@ from kvtier_cli.replay.figures import figures
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.loop import ReplayLoop, Served
 from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums, keeps_everything
+from kvtier_cli.replay.patterns import pattern_warnings
 from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
@@ -177,15 +178,16 @@ class TraceRun:
     def steps(self) -> Iterator[Served]:
         """Replay; each request is over when its result comes out."""
         yield from self.loop.run(self.requests(), self.filter_of)
-        self.warn_of_filters()
+        self.warn_at_end()
 
-    def warn_of_filters(self) -> None:
-        """All requests are over: what vLLM would say of their own filters, and does not, joins the warnings."""
+    def warn_at_end(self) -> None:
+        """All requests are over: what is to be said of their own filters, and of what happened, joins the warnings."""
         logged, open_ = self._warned["warnings"], self._warned["fails_open"]
         if logged:
             self.warnings.append(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")
         if open_:
             self.warnings.append(f"the filters of {open_:,} request{_s(open_)} fail open: they admit all")
+        self.warnings += pattern_warnings(self.loop, self.sums, own_filters=self._load_filter is None)
 
     def arrival_seconds(self) -> float | None:
         """When the request under replay arrived, by its trace, in seconds."""

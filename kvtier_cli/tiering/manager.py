@@ -112,6 +112,14 @@ class TieringManager:
         self._last_filter, self._last_scan = load_filter, scan
         return scan
 
+    def ever_admitted(self) -> list[bool]:
+        """For each secondary tier, whether the filter of any request so far admitted it."""
+        admitted = [False] * len(self.tiers)
+        for scan in self._scans.values():
+            for index, _, admits in scan:
+                admitted[index] = admitted[index] or admits
+        return admitted
+
     def set_positions(self, req_id: Hashable, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
         """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
         self._live(req_id).set_positions(keys, positions)

@@ -68,8 +68,7 @@ class TestWithoutTerminal:
             "  order     b3, b1 (least recent first)\n"
             "  t0        now b1, b2, b3 (least recent first)\n"
             "  ended     job 1: promotion of b3 from t0 for r2\n"
-            "  events    CPU removed b2\n"
-            "  events    CPU stored b3\n"
+            "  events    CPU removed b2; CPU stored b3\n"
             "  state     cpu 2/2 (0 free, 2 evictable), t0 3\n"
         )
         assert ran.stdout.splitlines()[-1] == "1 of 1 fixture failed."
