@@ -18,9 +18,11 @@ def topology_warnings(topology: AnyTopology) -> list[str]:
         if tier.capacity == 0:
             found.append(f"tier {name} has capacity 0: it keeps nothing")
         if tier.lookup_retry and tier.lookup_retry >= limit:
+            # With as many retries as waits the last look is answered: too late for a promotion, but not for a miss.
+            whose = "with a cold block" if tier.lookup_retry > limit else "that finds a block there"
             found.append(
                 f"tier {name}: lookup_retry {tier.lookup_retry} is not below replay.max_wait_steps {limit}: every "
-                "request with a cold block gives up"
+                f"request {whose} gives up"
             )
         elif (steps := tier.lookup_retry + max(tier.load_latency, 1)) > limit:
             found.append(

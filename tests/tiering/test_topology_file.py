@@ -368,7 +368,8 @@ class TestWarnings:
     @pytest.mark.parametrize(
         ("tier", "steps", "said"),
         [
-            (TierSpec("a", lookup_retry=16), 16, "lookup_retry 16 is not below replay.max_wait_steps 16"),
+            (TierSpec("a", lookup_retry=17), 16, "max_wait_steps 16: every request with a cold block gives up"),
+            (TierSpec("a", lookup_retry=16), 16, "max_wait_steps 16: every request that finds a block there gives up"),
             (TierSpec("a", lookup_retry=10, load_latency=7), 16, "takes 17 steps to load"),
             (TierSpec("a", load_latency=17), 16, "takes 17 steps to load"),
             (TierSpec("a"), 0, "takes 1 step to load"),
