@@ -9,6 +9,7 @@ from kvtier_cli.commands.options import Shared
 from kvtier_cli.commands.pauses import HELP, Pause, Pauses
 from kvtier_cli.errors import InputError
 from kvtier_cli.render.console import columns, plain
+from kvtier_cli.render.noted_table import wrapped
 from kvtier_cli.render.state_view import whole_state_lines
 from kvtier_cli.render.step_view import fixture_head, op_lines
 from kvtier_cli.replay.break_on import EVICTED, BreakOn, BreakWatcher, blocks_named, parse_break
@@ -108,10 +109,11 @@ class Stepper:
         checked = sum(result.expectations for result in results)
         failed = sum(len(result.mismatches) for result in results)
         total = sum(expectations_of(fixture, op) for op in fixture.ops)
-        print(
+        told = (
             f"{plain(fixture.file)}: quit at op {len(results):,} of {len(fixture.ops):,}; {checked:,} of {total:,} "
             f"expectations checked, {failed or 'none'} not met"
         )
+        self._print(wrapped(told, self._out))
 
 
 def break_warnings(breaks: Sequence[BreakOn], fixtures: Sequence[Fixture]) -> list[str]:

@@ -6,8 +6,8 @@ import sys
 from enum import Enum
 from typing import Final
 
-from kvtier_cli.render.console import Output, plain
-from kvtier_cli.wording import did_you_mean
+from kvtier_cli.render.console import Output
+from kvtier_cli.wording import did_you_mean, escape, shorten, shown
 
 _LONGEST: Final = 1_000
 """Bytes of one line of input."""
@@ -61,7 +61,7 @@ class Pauses:
             pause = _LETTERS.get(word) or _WORDS.get(word.lower())
             if pause is not None:
                 return pause, rest.strip()
-            print(f"there is no command {plain(word)}: {did_you_mean(word, _WORDS)}")
+            print(f"there is no command {shown(word)}: {did_you_mean(word, _WORDS)}")
 
     def _line(self) -> str | None:
         """One line of input, None at its end."""
@@ -78,5 +78,5 @@ class Pauses:
                 print()
             return None
         if not self._asks:
-            print(f"> {plain(line.strip())}".rstrip())
+            print(f"> {escape(shorten(line.strip()))}".rstrip())
         return line

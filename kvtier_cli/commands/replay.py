@@ -41,6 +41,7 @@ EXAMPLES = (
     "kvtier replay trace.jsonl --tiers storage:local --topology tiers.toml --json",
     "kvtier replay trace.jsonl --assert 'served >= 36%' --baseline run.json",
     "kvtier replay bug.yaml",
+    "kvtier replay bug.yaml --break-on mismatch",
 )
 
 

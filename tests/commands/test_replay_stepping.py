@@ -91,14 +91,14 @@ class TestWithoutTerminal:
     @pytest.mark.parametrize(
         ("typed", "said"),
         [
-            ("ststae", 'there is no command ststae: did you mean "state"?'),
-            ("x", "there is no command x: known are next, continue, state, break, quit, help"),
+            ("ststae", 'there is no command "ststae": did you mean "state"?'),
+            ("x", 'there is no command "x": known are next, continue, state, break, quit, help'),
             ("b evicted", "evicted needs a block to wait for: For example evicted:b1."),
             ("b dneied", 'cannot break on "dneied": did you mean "denied"?'),
             ("b evicted:b22", 'evicted:b22: no op names this block; did you mean "b2"?'),
             ("b", "breaks on nothing"),
-            ("\x1b[2J", "there is no command \\x1b[2J: known are next, continue, state, break, quit, help"),
-            ("\udcff", "there is no command \ufffd: known are next, continue, state, break, quit, help"),
+            ("\x1b[2J", 'there is no command "\\u001b[2J": known are next, continue, state, break, quit, help'),
+            ("\udcff", 'there is no command "\ufffd": known are next, continue, state, break, quit, help'),
         ],
     )
     def test_what_is_typed_wrong_is_answered_and_asked_again(
