@@ -182,12 +182,16 @@ class TraceRun:
 
     def warn_at_end(self) -> None:
         """All requests are over: what is to be said of their own filters, and of what happened, joins the warnings."""
+        self.warn_of_filters()
+        self.warnings += pattern_warnings(self.loop, self.sums, own_filters=self._load_filter is None)
+
+    def warn_of_filters(self) -> None:
+        """What is to be said of the filters of the requests that were read joins the warnings."""
         logged, open_ = self._warned["warnings"], self._warned["fails_open"]
         if logged:
             self.warnings.append(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")
         if open_:
             self.warnings.append(f"the filters of {open_:,} request{_s(open_)} fail open: they admit all")
-        self.warnings += pattern_warnings(self.loop, self.sums, own_filters=self._load_filter is None)
 
     def arrival_seconds(self) -> float | None:
         """When the request under replay arrived, by its trace, in seconds."""
