@@ -15,6 +15,7 @@ from msgspec import Struct
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.text_keys import TextKeys
 from kvtier_cli.tiering.filters import TierFilter
+from kvtier_cli.tiering.lookup import PrefixAnswer
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, LoadSource, load_source
 from kvtier_cli.tiering.secondary import SecondaryTier
@@ -77,6 +78,10 @@ class ReplayLoop:
             for tier in manager.tiers
             if isinstance(tier, SecondaryTier) and (tier.spec.fail_loads or tier.spec.fail_stores)
         ]
+        self.prompt: Sequence[int] = ()
+        """The blocks that `keys` gave last, by their numbers in `table`."""
+        self.pass_ended: Callable[[int, Sequence[BlockKey], PrefixAnswer], object] | None = None
+        """Is told what each look at a request's prefix has found, the last one too (before the watcher)."""
         self.stores = True
         """Whether requests store what they were not served: with False they only look up, load and finish."""
         self.requests = 0
@@ -99,7 +104,7 @@ class ReplayLoop:
     def keys(self, request: Request) -> Sequence[BlockKey]:
         """The blocks of a request as the manager knows them."""
         known = len(self.table)
-        numbers = self.numbers(request)
+        numbers = self.prompt = self.numbers(request)
         self.meet(known)
         return numbers if self.text_keys is None else self.text_keys.keys(numbers)
 
@@ -145,10 +150,15 @@ class ReplayLoop:
 
         answer = manager.lookup_prefix(req_id, keys)
         passes = 1
+        hear = self.pass_ended
         while answer.pending and passes <= self.spec.max_wait_steps:
+            if hear is not None:
+                hear(req_id, keys, answer)
             manager.on_schedule_end()
             answer = manager.lookup_prefix(req_id, keys)
             passes += 1
+        if hear is not None:
+            hear(req_id, keys, answer)
         loaded = self._ready_prefix(keys) if answer.pending else answer.length
         if self.watcher is not None:
             self.watcher.last_pass(req_id, keys, loaded, answer.pending, total if first_new is None else first_new)

@@ -93,12 +93,14 @@ class TraceRun:
         self.warnings: list[str] = []
         """What the reader of a result should know about the traces; whole once they are read."""
         self._reading: str | None = None
+        self._listeners: list[Observer] = []
         self._parses: dict[bytes | None, FilterParse] = {None: FilterParse(MISSING, ALL)}
         self._warned: Counter[str] = Counter()
 
     def listen(self, *observers: Observer) -> None:
-        """Let `observers` hear of the manager's decisions from now on, besides the run's own history."""
-        self.manager.observe(ObserverGroup([self.history, *observers]))
+        """Let `observers` too hear of the manager's decisions from now on, besides the run's own history."""
+        self._listeners += observers
+        self.manager.observe(ObserverGroup([self.history, *self._listeners]))
 
     def filter_of(self, request: Request) -> TierFilter:
         """The filter that holds for a request: the run's, else its own, read as vLLM reads it."""
