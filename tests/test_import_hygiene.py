@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "kvtier_cli/tiering/stores": {"diskcache"},
     "kvtier_cli/tiering/vllm": set(),
     "kvtier_cli/traces": {"msgspec", "yaml", "zstandard", "pyarrow", "numpy"},
-    "kvtier_cli/replay": {"msgspec", "yaml", "numpy"},
+    "kvtier_cli/replay": {"msgspec", "yaml", "numpy", "pyarrow"},
     "kvtier_cli/analysis": {"numpy", "distributed", "dask"},
     "kvtier_cli/live": {"msgspec", "zmq"},
     "kvtier_cli/workspace": {"msgspec", "platformdirs"},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,6 +69,16 @@ def command(
             show_default=False,
         ),
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            "--log",
+            metavar="OUT",
+            help="Write what was decided about each block: OUT.kvlog, .jsonl, .csv or .parquet; - is JSON lines on "
+            "stdout, and the summary then goes to stderr.",
+            show_default=False,
+        ),
+    ] = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -116,7 +127,7 @@ def command(
             named = topology if source is not None and source.name == "COMMANDLINE" else None
             _refuse_for_fixtures(
                 fixtures[0],
-                {"--tiers": tiers, "--topology": named, "--events": events, "--store": store}
+                {"--tiers": tiers, "--topology": named, "--events": events, "--log": log, "--store": store}
                 | ({} if traces else {"--assert": asserts[0] if asserts else None, "--baseline": baseline})
                 | {"--join": join, "--skip-bad": skip_bad, "--timing": timing},
             )
@@ -147,6 +158,11 @@ def command(
                 raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
             if events is not None:
                 _refuse_to_overwrite(_read(traces, fixtures, baseline), events, "--events")
+            if log is not None:
+                from kvtier_cli.commands.replay_log import check_log
+
+                check_log(log, len(traces), options, join=join, others={"--events": events, "--junit": junit})
+                _refuse_to_overwrite(_read(traces, fixtures, baseline), log, "--log")
             chosen = given_topology(topology)
             given = None if tiers is None else given_filter(tiers, chosen)
             passed = _replay_traces(
@@ -157,6 +173,7 @@ def command(
                 join=join,
                 skip_bad=skip_bad,
                 events=events,
+                log=log,
                 store=store,
                 timing=timing,
                 checks=given_checks(asserts, baseline, tolerance, chosen),
@@ -221,6 +238,7 @@ def _replay_traces(
     join: bool,
     skip_bad: bool,
     events: str | None,
+    log: str | None,
     store: str | None,
     timing: bool,
     checks: Checks | None,
@@ -235,15 +253,28 @@ def _replay_traces(
     shape = {"name": topology.name, **topology_as_json(topology)}
     verdicts = Verdicts(checks, suites, shape, [[source.name for source in sources] for sources in runs])
     warn = warnings_before(topology, given)
-    # Where the events have stdout, the summary makes way.
-    stream, out = (sys.stderr, options.stderr()) if events == "-" else (sys.stdout, options.stdout())
+    # Where the events or the log have stdout, the summary makes way.
+    stream, out = (sys.stderr, options.stderr()) if "-" in (events, log) else (sys.stdout, options.stdout())
     if not options.json:
         _warn(warn, options)
     for position, sources in enumerate(runs):
-        run, figures, times = _replay(
-            sources, topology, given, options, skip_bad=skip_bad, events=events, store=store, timed=timing
-        )
         names = [source.name for source in sources]
+        logged = None
+        if log is not None:
+            from kvtier_cli.commands.replay_log import about_run, logging
+
+            logged = partial(logging, out=log, about=about_run(names, topology, given, warn))
+        run, figures, times = _replay(
+            sources,
+            topology,
+            given,
+            options,
+            skip_bad=skip_bad,
+            events=events,
+            logged=logged,
+            store=store,
+            timed=timing,
+        )
         document = _run_document(names, run, given, figures, [*warn, *run.warnings], times)
         document |= verdicts.judge(position, document)
         if options.json:
@@ -283,6 +314,7 @@ def _replay(
     *,
     skip_bad: bool,
     events: str | None,
+    logged: Callable[[TraceRun], AbstractContextManager[Callable[[dict[str, Any]], None]]] | None,
     store: str | None,
     timed: bool,
 ) -> tuple[TraceRun, dict[str, Any], dict[str, float] | None]:
@@ -323,7 +355,10 @@ def _replay(
             run.listen(
                 EventLog(file, run.manager.take_events, run.loop.text_keys or run.loop.table, run.arrival_seconds)
             )
+        finish_log = None if logged is None else stack.enter_context(logged(run))
         figures = run.run()
+        if finish_log is not None:
+            finish_log(figures)
         if events is not None:
             # The figures are those at the last request's end; a server's next steps publish what was still on its way.
             while run.manager.transfers.jobs:

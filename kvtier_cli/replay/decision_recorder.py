@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from kvtier_cli.replay.decision_verdicts import deciding_verdicts
 from kvtier_cli.replay.loop import PassWatcher
 from kvtier_cli.replay.outcomes import AbsentReason, BlockHistory, Outcome, Stop, find_stop
 from kvtier_cli.replay.trace_run import TraceRun
-from kvtier_cli.tiering.filter_model import TierFilter
+from kvtier_cli.tiering.filter_model import ALL, TierFilter, TierMatcher
+from kvtier_cli.tiering.lookup import PrefixAnswer
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
@@ -23,9 +23,12 @@ from kvtier_cli.tiering.topology import PRIMARY_NAME
 PART_ROWS = 1 << 16
 """A part is handed over when it has so many rows, or somewhat more: a request is never cut."""
 
-_PRIMARY, _PROMOTED, _UNREACHED = (OUTCOMES.index(each) for each in (Outcome.PRIMARY, Outcome.PROMOTED, Outcome.UNREACHED))
+_PRIMARY, _PROMOTED, _UNREACHED = (
+    OUTCOMES.index(each) for each in (Outcome.PRIMARY, Outcome.PROMOTED, Outcome.UNREACHED)
+)
 _OUTCOME_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _REASON_CODES: dict[AbsentReason | None, int] = {None: 0, **{reason: code for code, reason in enumerate(REASONS, 1)}}
+_KEPT_FILTERS = 10_000
 _NEW = Stop(0, Outcome.ABSENT, None, AbsentReason.COLD)
 
 
@@ -33,7 +36,8 @@ class DecisionRecorder:
     """Records the decisions of `run` from now on, and gives them to `take` a part at a time.
 
     It stands in the place of the run's watcher and tells that one on; call `close` when the run is over, for the last
-    part. `tiers`: the names by place, the primary first. `filters`: the different filters of the requests, by place.
+    part. `tiers`: the names by place, the primary first. `filters`: the different filters of the requests, by place; their
+    entries stand there once each.
     """
 
     def __init__(self, run: TraceRun, take: Callable[[Part], object]) -> None:
@@ -46,18 +50,15 @@ class DecisionRecorder:
         self.tiers = [PRIMARY_NAME, *(tier.name for tier in manager.tiers)]
         self._places = {name: place for place, name in enumerate(self.tiers)}
         self._peeks = [_peek(tier) for tier in manager.tiers]
-        self._filters: dict[TierFilter, int] = {}
+        self.filters: list[TierFilter] = []
+        self._filter_places: dict[TierFilter, int] = {}
+        self._places_of_sets: dict[frozenset[TierMatcher] | None, int] = {}
         self._passes = 0
         self._first = 0
         self._start_part()
         run.loop.watcher = self
         run.loop.pass_ended = self._pass_ended
         run.listen(self._verdicts)
-
-    @property
-    def filters(self) -> list[TierFilter]:
-        """The different filters that requests had, by place."""
-        return list(self._filters)
 
     def verdict_table(self) -> list[list[int]]:
         """The combinations of verdicts that were met so far; the column `said` counts them from 0."""
@@ -81,7 +82,7 @@ class DecisionRecorder:
         }
         self._ids: list[str | None] = []
 
-    def _pass_ended(self, req_id: int, keys: Sequence[BlockKey], answer: Any) -> None:
+    def _pass_ended(self, req_id: int, keys: Sequence[BlockKey], answer: PrefixAnswer) -> None:
         self._passes += 1
         self._verdicts.pass_ended(req_id, keys, answer)
 
@@ -145,8 +146,22 @@ class DecisionRecorder:
         add["by"].append(stop.by if stop is not None and isinstance(stop.by, int) else NONE)
         left = None if stop is None else stop.evicted_from
         add["left"].append(NONE if left is None else self._places[left])
-        add["filter"].append(self._filters.setdefault(request.context.load_filter, len(self._filters)))
+        add["filter"].append(self._filter_place(request.context.load_filter))
         self._passes = 0
+
+    def _filter_place(self, load_filter: TierFilter) -> int:
+        place = self._filter_places.get(load_filter)
+        if place is None:
+            # There are nine different matchers, so however many filters a trace has, few of them are different.
+            key = None if load_filter is ALL else frozenset(load_filter.matchers)
+            place = self._places_of_sets.setdefault(key, len(self._places_of_sets))
+            if place == len(self.filters):
+                self.filters.append(
+                    load_filter if key is None else TierFilter(tuple(dict.fromkeys(load_filter.matchers)))
+                )
+            if len(self._filter_places) < _KEPT_FILTERS:
+                self._filter_places[load_filter] = place
+        return place
 
     def close(self) -> None:
         """Hand over what is left."""

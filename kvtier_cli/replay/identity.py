@@ -105,6 +105,11 @@ class BlockTable:
         others = self._others_of[label]  # counted up, as all keys are
         return f"{label}~{bisect_left(others, key) + 2}"
 
+    def repeats(self) -> list[tuple[int, int]]:
+        """The blocks whose label stood for another block before, in their order, each with which of its label's blocks
+        it is: 2 for the second."""
+        return sorted((key, at) for others in self._others_of.values() for at, key in enumerate(others, 2))
+
     def digest(self, key: int) -> bytes:
         """32 bytes that name the chain, the same in every run: SHA-256 over the parent's digest and the id.
 

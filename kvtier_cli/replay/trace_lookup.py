@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kvtier_cli.errors import InputError
 from kvtier_cli.replay.identity import ROOT, BlockTable, Label
+from kvtier_cli.replay.request_names import IDS_COMPARED, request_number
 from kvtier_cli.replay.story import tell_story
 from kvtier_cli.replay.story_model import RequestStory
 from kvtier_cli.replay.trace_run import TraceRun
@@ -23,11 +23,8 @@ from kvtier_cli.traces.detect import read_trace
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.order import in_arrival_order
 from kvtier_cli.traces.source import TraceSource
-from kvtier_cli.wording import nearest, shown
 
-_NUMBER = re.compile(r"r?([0-9]{1,18})")
 _ORDINAL = re.compile(rf"(?P<label>.+){CHAIN_MARK}(?P<ordinal>[1-9][0-9]{{0,8}})", re.DOTALL)
-_IDS_COMPARED = 10_000
 
 
 class BlockMatch(NamedTuple):
@@ -53,26 +50,9 @@ def find_request(source: TraceSource, text: str, *, skip_bad: bool = False) -> i
         if request.request_id is not None:
             if request.request_id == text:
                 found.append(request)
-            elif len(known) < _IDS_COMPARED:
+            elif len(known) < IDS_COMPARED:
                 known.append(request.request_id)
-    if len(found) > 1:
-        numbers = ", ".join(f"r{request.index}" for request in found[:3]) + (", ..." if len(found) > 3 else "")
-        raise InputError(
-            f"{len(found):,} requests have the id {shown(text)}",
-            file=source.name,
-            hint=f"Give one's number: {numbers}.",
-        )
-    if found:
-        return found[0].index
-    number = _NUMBER.fullmatch(text)
-    if number and int(number[1]) < total:
-        return int(number[1])
-    near = nearest(text, known)
-    raise InputError(
-        f"has no request {shown(text)}",
-        file=source.name,
-        hint=f"It has {total:,}, r0 to r{total - 1}." + (f' Did you mean "{near}"?' if near else ""),
-    )
+    return request_number(text, total, [request.index for request in found], known, source.name)
 
 
 def request_story(run: TraceRun, index: int, parse: FilterParse | None = None) -> RequestStory:

@@ -33,6 +33,8 @@ _NOT_TEXT = (
     (b"\xfd7zXZ\x00", "xz", "xz -dc"),
     (b"PK\x03\x04", "zip", "unzip -p"),
 )
+KVLOG_MAGIC = b"\x93KVLOG\r\n"
+"""How a decision log of our own begins: the one binary file of which it can be told what it is for."""
 _OTHER_TEXT = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
 
@@ -152,6 +154,12 @@ class TraceSource:
                     file=self.name,
                     hint=f"Decompress it first: {command} FILE | kvtier … -",
                 )
+        if head.startswith(KVLOG_MAGIC):
+            raise InputError(
+                "is a decision log, what came of a replay; expected a trace",
+                file=self.name,
+                hint="Replay the trace that it was made from; docs/decision-log.md says how to read a log.",
+            )
         for magic, encoding in _OTHER_TEXT:
             if head.startswith(magic):
                 raise InputError(f"is {encoding} text; expected UTF-8", file=self.name)

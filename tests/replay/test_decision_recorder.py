@@ -154,7 +154,9 @@ def test_a_part_holds_whole_requests_and_says_where_they_start(monkeypatch: pyte
 def test_many_tiers_have_as_many_bits_as_they_need() -> None:
     tiers = tuple(TierSpec(f"t{number}") for number in range(20))
     everything = parse_tier_filter()
-    (_, _, (blocks, _)) = rows_of(Topology(tiers=tiers), [(["a"], everything), (["b"], everything), (["a"], everything)])
+    (_, _, (blocks, _)) = rows_of(
+        Topology(tiers=tiers), [(["a"], everything), (["b"], everything), (["a"], everything)]
+    )
     assert blocks[0][3] == ("cpu", *(tier.name for tier in tiers))
 
 
