@@ -62,8 +62,8 @@ def about_run(
 def logging(
     run: TraceRun, out: str, about: Callable[[TraceRun, Mapping[str, Any]], dict[str, Any]]
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Write the decisions of `run`, which is about to begin, to `out`. Yields what is to be called with its figures when
-    it is over; without that call nothing is left behind."""
+    """Write the decisions of `run`, which is about to begin, to `out`. Yields what is to be called with its figures
+    when it is over."""
     with output_file(out) as file:
         output = DecisionOutput(run, file, log_format(out))
         yield lambda figures: output.finish(about(run, figures))

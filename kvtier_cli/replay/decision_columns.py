@@ -1,4 +1,4 @@
-"""The columns of a decision log: their words, their types, and a piece of a log as arrays. Reads and writes no files."""
+"""The columns of a decision log: their words, their types, a piece of a log as arrays. Touches no files."""
 
 from __future__ import annotations
 

@@ -285,6 +285,6 @@ class DecisionLog:
 
 
 def open_log(path: str) -> DecisionLog:
-    """Open a `.kvlog`, at once whatever its size. Raises InputError for what is missing, foreign, of a newer format, cut
-    short or damaged."""
+    """Open a `.kvlog`, at once whatever its size. Raises InputError for what is missing, foreign, of a newer format,
+    cut short or damaged."""
     return DecisionLog(KvlogFile(path))

@@ -36,8 +36,8 @@ class DecisionRecorder:
     """Records the decisions of `run` from now on, and gives them to `take` a part at a time.
 
     It stands in the place of the run's watcher and tells that one on; call `close` when the run is over, for the last
-    part. `tiers`: the names by place, the primary first. `filters`: the different filters of the requests, by place; their
-    entries stand there once each.
+    part. `tiers`: the names by place, the primary first. `filters`: the different filters of the requests, by place,
+    each of their entries once.
     """
 
     def __init__(self, run: TraceRun, take: Callable[[Part], object]) -> None:

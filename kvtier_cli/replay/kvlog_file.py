@@ -148,9 +148,8 @@ class KvlogFile:
             with Path(path).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 self.header, start = self._read_header(file, size)
-                self._data = (
-                    np.memmap(file, np.uint8, "r", start, shape=(self.header.size,)) if self.header.size else None
-                )
+                length = self.header.size
+                self._data = np.memmap(file, np.uint8, "r", start, (length,)) if length else np.empty(0, np.uint8)
         except (OSError, ValueError) as error:
             raise unreadable(error, path) from None
         self._columns = {column.name: column for column in self.header.columns}
@@ -167,7 +166,7 @@ class KvlogFile:
             raise InputError(
                 f"is a decision log of format {version:,}; this kvtier reads format {VERSION}",
                 file=self.path,
-                hint="Use the kvtier that wrote it, or make it again with this one: kvtier replay TRACE --log OUT.kvlog",
+                hint=f"Read it with the kvtier that wrote it. {AGAIN}",
             )
         if length > _HEADER_LIMIT:
             raise self.damaged(f"a header of {length:,} bytes")
@@ -217,10 +216,10 @@ class KvlogFile:
         if column is None or column.type not in types:
             raise self.damaged(f"no column {name} as expected")
         size = column.count * np.dtype(column.type).itemsize
-        data: Array = np.empty(0, np.uint8) if self._data is None else self._data[column.offset : column.offset + size]
-        if zlib.crc32(data) != column.crc32:
+        data: Array = self._data[column.offset : column.offset + size].view(np.ndarray)
+        if zlib.crc32(data.data) != column.crc32:
             raise self.damaged(f"column {name} was altered")
-        self._checked[name] = array = data.view(np.ndarray).view(column.type)
+        self._checked[name] = array = data.view(column.type)
         return array
 
     def damaged(self, what: str) -> InputError:

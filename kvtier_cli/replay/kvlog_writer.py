@@ -39,8 +39,8 @@ class KvlogWriter:
         self._parts.append(part)
 
     def finish(self, run: TraceRun, recorder: DecisionRecorder, about: dict[str, Any]) -> None:
-        """Write the log of a run that is over. `about`: the fields `scope`, `files`, `topology`, `filter`, `figures` and
-        `warnings` of the header."""
+        """Write the log of a run that is over. `about`: the fields `scope`, `files`, `topology`, `filter`, `figures`
+        and `warnings` of the header."""
         header = LogHeader(
             kvtier=__version__,
             block_tokens=run.loop.block_tokens,
