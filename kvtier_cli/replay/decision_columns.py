@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -59,6 +60,11 @@ def unpack_holders(columns: list[Array], tiers: int) -> Bools:
     """The columns of `holder_columns` as an array of (rows, tiers)."""
     bits = np.unpackbits(np.stack(columns, axis=1), axis=1, count=tiers, bitorder="little")
     return bits.astype(np.bool_)
+
+
+def verdict_array(combinations: Sequence[Sequence[int]], tiers: int) -> Array:
+    """A log's table of verdicts as an array of (combinations, secondary tiers)."""
+    return np.array(combinations, np.uint8).reshape(len(combinations), tiers - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from kvtier_cli.replay.block_labels import LABEL_TYPES, BlockNames, text_at
 from kvtier_cli.replay.decision_columns import (
     OUTCOMES,
@@ -24,6 +22,7 @@ from kvtier_cli.replay.decision_columns import (
     Bools,
     holder_columns,
     unpack_holders,
+    verdict_array,
 )
 from kvtier_cli.replay.kvlog_file import KvlogFile, LoggedFilter, LogHeader
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
@@ -211,7 +210,7 @@ class DecisionLog:
 
     @cached_property
     def _verdict_table(self) -> Array:
-        return np.array(self.header.verdicts, np.uint8).reshape(-1, len(self.tiers) - 1)
+        return verdict_array(self.header.verdicts, len(self.tiers))
 
     def _check_header(self) -> None:
         header = self.header

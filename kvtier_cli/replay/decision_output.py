@@ -24,12 +24,13 @@ def log_format(out: str) -> str:
         return ".jsonl"
     suffix = PurePath(out).suffix.lower()
     if suffix not in FORMATS:
-        from kvtier_cli.wording import did_you_mean
+        from kvtier_cli.wording import nearest
 
+        near = nearest(suffix, FORMATS)
         raise InputError(
-            "no format of a decision log has this name's ending; expected .kvlog, .jsonl, .csv or .parquet",
+            "names no format of a decision log; expected .kvlog, .jsonl, .csv or .parquet",
             file=out,
-            hint=did_you_mean(suffix, FORMATS),
+            hint=f'did you mean "{near}"?' if near else None,
         )
     if suffix == ".parquet":
         try:

@@ -18,6 +18,7 @@ from kvtier_cli.replay.decision_columns import (
     Part,
     holder_columns,
     unpack_holders,
+    verdict_array,
 )
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
 
@@ -78,7 +79,7 @@ def rows_of(
 
     absent = columns["outcome"] == _ABSENT
     reason = of_request(columns["reason"].astype(np.int16))
-    table = np.array(verdict_table, np.uint8).reshape(-1, len(shape.tiers) - 1)
+    table = verdict_array(verdict_table, len(shape.tiers))
     holders = [columns[name] for name in holder_columns(len(shape.tiers))]
     return Rows(
         request=of_request(np.arange(part.first, part.first + part.requests, dtype=np.int32)),

@@ -11,7 +11,7 @@ import msgspec
 
 from kvtier_cli.replay.decision_rows import LogShape, Rows, as_values
 
-_LINES = 1 << 13
+_LINES = 1 << 9
 
 
 class JsonLines:
