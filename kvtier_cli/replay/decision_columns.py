@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -60,6 +61,29 @@ def unpack_holders(columns: list[Array], tiers: int) -> Bools:
     """The columns of `holder_columns` as an array of (rows, tiers)."""
     bits = np.unpackbits(np.stack(columns, axis=1), axis=1, count=tiers, bitorder="little")
     return bits.astype(np.bool_)
+
+
+class Runs:
+    """Values for some rows of a column, given a run of rows at a time."""
+
+    def __init__(self) -> None:
+        self._rows = array("q")
+        self._counts = array("q")
+        self._values = array("i")
+
+    def add(self, row: int, values: Iterable[int]) -> None:
+        """Values for `row` and those behind it."""
+        before = len(self._values)
+        self._values.extend(values)
+        self._rows.append(row)
+        self._counts.append(len(self._values) - before)
+
+    def put_into(self, column: Array) -> None:
+        """Write all values to their rows; of two for one row the later."""
+        counts = np.frombuffer(self._counts, np.int64)
+        ends = np.cumsum(counts)
+        shifts = np.frombuffer(self._rows, np.int64) - (ends - counts)
+        column[np.arange(len(self._values)) + np.repeat(shifts, counts)] = np.frombuffer(self._values, np.int32)
 
 
 def verdict_array(combinations: Sequence[Sequence[int]], tiers: int) -> Array:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kvtier_cli.replay.decision_columns import NONE, OUTCOMES, REASONS, Array, Part, holder_columns, pack_holders
+from kvtier_cli.replay.decision_columns import (
+    NONE,
+    OUTCOMES,
+    REASONS,
+    REQUEST_TYPES,
+    Array,
+    Part,
+    Runs,
+    holder_columns,
+    pack_holders,
+)
 from kvtier_cli.replay.decision_verdicts import deciding_verdicts
 from kvtier_cli.replay.loop import PassWatcher
 from kvtier_cli.replay.outcomes import AbsentReason, BlockHistory, Outcome, Stop, find_stop
@@ -30,6 +41,30 @@ _OUTCOME_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _REASON_CODES: dict[AbsentReason | None, int] = {None: 0, **{reason: code for code, reason in enumerate(REASONS, 1)}}
 _KEPT_FILTERS = 10_000
 _NEW = Stop(0, Outcome.ABSENT, None, AbsentReason.COLD)
+_SERVED = Stop(0, Outcome.PRIMARY)
+"""Stands for no stop at all."""
+
+
+class _Recorded(NamedTuple):
+    """A request: its blocks, of which the first `loaded` were served and the first `known` had been there before; its
+    stop; and what `REQUEST_TYPES` names."""
+
+    total: Any
+    loaded: Any
+    known: Any
+    stop_outcome: Any
+    stop_tier: Any
+    stop_said: Any
+    passes: Any
+    step: Any
+    gave_up: Any
+    reason: Any
+    by: Any
+    left: Any
+    filter: Any
+
+
+_STOP_OUTCOME, _STOP_TIER, _STOP_SAID = map(_Recorded._fields.index, ("stop_outcome", "stop_tier", "stop_said"))
 
 
 class DecisionRecorder:
@@ -66,20 +101,11 @@ class DecisionRecorder:
 
     def _start_part(self) -> None:
         self._keys = array("i")
-        self._outcomes = bytearray()
-        self._promoted_from = array("h")
-        self._said = array("I")
+        self._promoted_from = Runs()
+        self._said = Runs()
+        # Who holds the blocks that were known before: of the primary only those that it will not load are not clear.
         self._held = [bytearray() for _ in self.tiers]
-        self._starts = array("q", [0])
-        self._numbers: dict[str, array[int]] = {
-            "passes": array("I"),
-            "step": array("q"),
-            "gave_up": array("B"),
-            "reason": array("B"),
-            "by": array("i"),
-            "left": array("h"),
-            "filter": array("I"),
-        }
+        self._requests: list[_Recorded] = []
         self._ids: list[str | None] = []
 
     def _pass_ended(self, req_id: int, keys: Sequence[BlockKey], answer: PrefixAnswer) -> None:
@@ -92,22 +118,38 @@ class DecisionRecorder:
             self._watcher.last_pass(req_id, keys, loaded, gave_up, first_new)
         request = self._manager.requests[req_id]
         total = len(keys)
-        promoted = request.promoted
-        served = keys if loaded == total else keys[:loaded]
-        tiers = list(map(promoted.get, served, repeat(NONE))) if promoted else []
+        row = len(self._keys)
         self._keys.extend(self._run.loop.prompt)
-        self._promoted_from.extend(tiers or repeat(NONE, loaded))
-        self._outcomes += bytes(loaded)
-        stop: Stop | None = None
+        tiers: list[int] = []
+        if request.promoted:
+            tiers = list(map(request.promoted.get, keys[:loaded], repeat(NONE)))
+            self._promoted_from.add(row, tiers)
+        said = self._verdicts.tell(request, keys, loaded, tiers, row, self._said)
+        known = min(total, first_new)
+        self._add_holders(keys if known == total else keys[:known], loaded)
+        stop = _SERVED
         if loaded < total:
             stop = self._stop(request, keys, loaded, gave_up, first_new)
-            self._promoted_from.append(NONE if stop.tier is None else stop.tier)
-            self._promoted_from.extend(repeat(NONE, total - loaded - 1))
-            self._outcomes.append(_OUTCOME_CODES[stop.outcome])
-            self._outcomes += bytes((_UNREACHED,)) * (total - loaded - 1)
-        self._verdicts.tell(request, keys, loaded, tiers, self._said)
-        self._add_holders(keys, loaded, first_new)
-        self._add_request(request, gave_up, stop)
+        own = self._run.request
+        self._ids.append(None if own is None else own.request_id)
+        self._requests.append(
+            _Recorded(
+                total,
+                loaded,
+                known,
+                _OUTCOME_CODES[stop.outcome],
+                NONE if stop.tier is None else stop.tier,
+                said,
+                self._passes,
+                self._manager.counters.steps,
+                gave_up,
+                _REASON_CODES[stop.reason],
+                stop.by if isinstance(stop.by, int) else NONE,
+                NONE if stop.evicted_from is None else self._places[stop.evicted_from],
+                self._filter_place(request.context.load_filter),
+            )
+        )
+        self._passes = 0
         if len(self._keys) >= PART_ROWS:
             self._hand_over()
 
@@ -120,34 +162,12 @@ class DecisionRecorder:
         assert stop is not None  # noqa: S101 - a block was not loaded
         return stop
 
-    def _add_holders(self, keys: Sequence[BlockKey], loaded: int, first_new: int) -> None:
-        """Which tiers have each block, now that the last pass has ended; of new blocks none has any."""
-        known = keys if first_new >= len(keys) else keys[:first_new]
-        new = len(keys) - len(known)
-        primary, others = self._held[0], self._held[1:]
-        primary += b"\1" * loaded
+    def _add_holders(self, known: Sequence[BlockKey], loaded: int) -> None:
+        """Which tiers have each block that was there before, now that the last pass has ended."""
         if loaded < len(known):
-            primary.extend(map(self._manager.primary.is_ready, known[loaded:]))
-        for held, peek in zip(others, self._peeks, strict=True):
-            held.extend(map(peek, known))
-        if new:
-            for held in self._held:
-                held += bytes(new)
-
-    def _add_request(self, request: RequestState, gave_up: bool, stop: Stop | None) -> None:
-        own = self._run.request
-        self._ids.append(None if own is None else own.request_id)
-        self._starts.append(len(self._keys))
-        add = self._numbers
-        add["passes"].append(self._passes)
-        add["step"].append(self._manager.counters.steps)
-        add["gave_up"].append(gave_up)
-        add["reason"].append(0 if stop is None else _REASON_CODES[stop.reason])
-        add["by"].append(stop.by if stop is not None and isinstance(stop.by, int) else NONE)
-        left = None if stop is None else stop.evicted_from
-        add["left"].append(NONE if left is None else self._places[left])
-        add["filter"].append(self._filter_place(request.context.load_filter))
-        self._passes = 0
+            self._held[0].extend(map(self._manager.primary.is_ready, known[loaded:]))
+        for place, peek in enumerate(self._peeks, 1):
+            self._held[place].extend(map(peek, known))
 
     def _filter_place(self, load_filter: TierFilter) -> int:
         place = self._filter_places.get(load_filter)
@@ -169,20 +189,44 @@ class DecisionRecorder:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        outcome = np.frombuffer(self._outcomes, np.uint8).copy()
-        tier = np.frombuffer(self._promoted_from, np.int16) + np.int16(1)  # places among all tiers; none is 0 for now
-        outcome[(outcome == _PRIMARY) & (tier > 0)] = _PROMOTED
-        held = np.stack([np.frombuffer(column, np.uint8) for column in self._held])
+        requests = np.array(self._requests, np.int64).reshape(-1, len(_Recorded._fields))
+        of_request = _Recorded(*requests.T)  # a column each
+        counts = of_request.total
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        rows = int(start[-1])
+        index = np.arange(rows) - np.repeat(start[:-1], counts)
+        served = index < np.repeat(of_request.loaded, counts)
+        known = index < np.repeat(of_request.known, counts)
+        stops = (start[:-1] + of_request.loaded)[of_request.loaded < counts]
+        stopped = requests[of_request.loaded < counts]
+
+        held = np.zeros((len(self.tiers), rows), np.uint8)
+        held[0] = served
+        held[0, known & ~served] = np.frombuffer(self._held[0], np.uint8)
+        for place in range(1, len(held)):
+            held[place, known] = np.frombuffer(self._held[place], np.uint8)
+        tier = np.full(rows, NONE, np.int16)
+        self._promoted_from.put_into(tier)
+        outcome = np.where(served, np.where(tier == NONE, _PRIMARY, _PROMOTED), _UNREACHED).astype(np.uint8)
+        outcome[stops] = stopped[:, _STOP_OUTCOME]
+        tier[stops] = stopped[:, _STOP_TIER]
+        tier += 1  # places among all tiers; none is 0 for now
         self._name_holders_of_unreached(outcome, tier, held)
         tier[tier == 0] = NONE
+        said = np.zeros(rows, np.uint32)
+        self._said.put_into(said)
+        said[stops] = stopped[:, _STOP_SAID]
+
         columns: dict[str, Array] = {
             "key": np.frombuffer(self._keys, np.int32),
             "outcome": outcome,
             "tier": tier,
-            "said": _smallest(np.frombuffer(self._said, np.uint32)),
+            "said": said.astype(np.min_scalar_type(int(said.max(initial=0)))),
             **dict(zip(holder_columns(len(self.tiers)), pack_holders(held), strict=True)),
-            "start": np.frombuffer(self._starts, np.int64),
-            **{name: _whole(values) for name, values in self._numbers.items()},
+            "start": start,
+            **{
+                name: getattr(of_request, name).astype(REQUEST_TYPES[name]) for name in REQUEST_TYPES if name != "start"
+            },
         }
         part = Part(self._first, columns, self._ids)
         self._first += part.requests
@@ -203,13 +247,3 @@ def _peek(tier: SecondaryTierManager) -> Callable[[BlockKey], bool]:
     if type(tier) is SecondaryTier:
         return tier.store.index.__contains__
     return lambda key: bool(tier.holds(key))
-
-
-def _whole(values: Iterable[int]) -> Array:
-    assert isinstance(values, array)  # noqa: S101
-    return np.array(values)
-
-
-def _smallest(numbers: Array) -> Array:
-    """The same numbers in a type that takes less memory, where they are small."""
-    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))

@@ -7,12 +7,10 @@ tier can answer RETRY, what was promoted and where each pass ended tell as much.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import repeat
 from typing import Protocol
 
-from kvtier_cli.replay.decision_columns import VERDICTS
+from kvtier_cli.replay.decision_columns import VERDICTS, Runs
 from kvtier_cli.tiering.filters import TierFilter
 from kvtier_cli.tiering.lookup import PrefixAnswer
 from kvtier_cli.tiering.manager import TieringManager
@@ -50,10 +48,12 @@ class DecidingVerdicts(Protocol):
         """See `ReplayLoop.pass_ended`."""
 
     def tell(
-        self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], out: array[int]
-    ) -> None:
-        """Append to `out` a number of `table` for each of `keys`, the first `loaded` of which will be loaded; `tiers`
-        are those that the request promoted these from (-1: from none; empty: none of them from any)."""
+        self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], row: int, out: Runs
+    ) -> int:
+        """The number in `table` for the first of `keys` that will not be loaded, the one at `loaded` (0: for none).
+
+        Those of the others go into `out` where they are not 0; the row of the first of `keys` is `row`. `tiers` are
+        those that the request promoted the blocks to be loaded from (-1: from none; empty: none of them from any)."""
 
 
 def can_derive(manager: TieringManager, spec: ReplaySpec) -> bool:
@@ -104,24 +104,23 @@ class VerdictsFromPromotions(Observer):
         return numbers
 
     def tell(
-        self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], out: array[int]
-    ) -> None:
+        self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], row: int, out: Runs
+    ) -> int:
         numbers = self._numbers(request)
+        stop = 0
         if tiers:
             # A block that is loaded was promoted by the last lookup that reached the tiers, or by none of this request.
-            out.extend(map(numbers.__getitem__, tiers))
-        else:
-            out.extend(repeat(0, loaded))
-        rest = len(keys) - loaded
-        if rest:
+            out.add(row, map(numbers.__getitem__, tiers))
+        if loaded < len(keys):
             if self._deepest == self._length == loaded:  # behind the first block not loaded nothing was looked up
-                out.append(numbers[self._reached[-1][0]] if self._reached else 0)
-                out.extend(repeat(0, rest - 1))
+                stop = numbers[self._reached[-1][0]] if self._reached else 0
             else:
                 deciding = {key: numbers[place] for place, reached in self._reached for key in reached}
-                out.extend(deciding.get(key, 0) for key in keys[loaded:])
+                stop = deciding.get(keys[loaded], 0)
+                out.add(row + loaded + 1, [deciding.get(key, 0) for key in keys[loaded + 1 :]])
         self._reached.clear()
         self._deepest = 0
+        return stop
 
 
 class VerdictsHeard(Observer):
@@ -161,12 +160,14 @@ class VerdictsHeard(Observer):
         """The lookups have told all."""
 
     def tell(
-        self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], out: array[int]
-    ) -> None:
+        self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], row: int, out: Runs
+    ) -> int:
         deciding, last = self._deciding.get, self._last.get
-        for index, key in enumerate(keys[:loaded]):
-            out.append(deciding(index, 0) if key in request.promoted else last(index, 0))
-        out.extend(deciding(index, 0) for index in range(loaded, len(keys)))
+        served = [
+            deciding(index, 0) if key in request.promoted else last(index, 0) for index, key in enumerate(keys[:loaded])
+        ]
+        out.add(row, [*served, *(deciding(index, 0) for index in range(loaded, len(keys)))])
+        return deciding(loaded, 0)
 
 
 def deciding_verdicts(manager: TieringManager, spec: ReplaySpec) -> VerdictsFromPromotions | VerdictsHeard:

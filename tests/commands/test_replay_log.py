@@ -133,9 +133,9 @@ def test_a_log_on_stdout_has_it_to_itself(kvtier: RunsKvtier, folder: Path) -> N
 
 
 def test_joined_traces_are_one_log(kvtier: RunsKvtier, folder: Path) -> None:
-    write_trace(folder / "more.jsonl", [7])
+    write_trace(folder / "more.jsonl", [77])
     found = rows(logged(kvtier, folder, "log.jsonl", "more.jsonl", "--join"))
-    assert [(row["request"], row["block"]) for row in found][-2:] == [(11, "4"), (12, "7")]
+    assert [(row["request"], row["block"]) for row in found][-2:] == [(11, "4"), (12, "77")]
 
 
 @pytest.mark.parametrize("format_", FORMATS)
