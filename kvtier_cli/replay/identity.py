@@ -52,18 +52,19 @@ class BlockTable:
         start, known = len(self.labels), len(first)
         if not first.keys().isdisjoint(tail):
             return self._keys_one_by_one(ids)
-        key = start
-        for label in tail:
-            first[label] = key
-            key += 1
+        # One int object a block wherever it is named, and the trace's own where it counts its blocks as we do.
+        new = list(range(start, start + len(tail)))
+        if new == tail:
+            new = tail
+        first.update(zip(tail, new, strict=True))
         if len(first) - known != len(tail):
             for label in set(tail):
                 del first[label]
             return self._keys_one_by_one(ids)
         parents.append(parent)
-        parents += range(start, key - 1)
+        parents += new[:-1]
         self.labels += tail
-        keys += range(start, key)
+        keys += new
         return keys
 
     def _keys_one_by_one(self, ids: Sequence[Label]) -> list[int]:
