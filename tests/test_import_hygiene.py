@@ -103,6 +103,12 @@ def test_filter_into_a_pipe_loads_only_what_it_needs(args: list[str]) -> None:
     assert loaded_by(*args) & (STARTS_WITHOUT | {"yaml"}) == set()
 
 
+def test_a_replay_needs_numpy_only_for_a_log_and_pyarrow_only_for_parquet(tmp_path: Path) -> None:
+    replay = ["replay", str(CHECKOUT / "fixtures" / "chat.jsonl")]
+    assert loaded_by(*replay) & (STARTS_WITHOUT | {"yaml"}) == set()
+    assert loaded_by(*replay, "--log", str(tmp_path / "l.csv")) & {"numpy", "pyarrow", "rich"} == {"numpy"}
+
+
 def test_topology_needs_yaml_only_for_yaml(tmp_path: Path) -> None:
     toml = tmp_path / "kvtier.toml"
     toml.write_text("version = 1\n")
