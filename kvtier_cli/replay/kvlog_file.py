@@ -148,8 +148,7 @@ class KvlogFile:
             with Path(path).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 self.header, start = self._read_header(file, size)
-                length = self.header.size
-                self._data = np.memmap(file, np.uint8, "r", start, (length,)) if length else np.empty(0, np.uint8)
+                self._data = self._map(file, start)
         except (OSError, ValueError) as error:
             raise unreadable(error, path) from None
         self._columns = {column.name: column for column in self.header.columns}
@@ -186,6 +185,13 @@ class KvlogFile:
             raise self.damaged(f"{size - start - header.size:,} bytes behind its end")
         self._check_places(header)
         return header, start
+
+    def _map(self, file: BinaryIO, start: int) -> Array:
+        length = self.header.size
+        try:
+            return np.memmap(file, np.uint8, "r", start, (length,)) if length else np.empty(0, np.uint8)
+        except ValueError:  # somebody has cut it since its size was looked at
+            raise self._cut(os.fstat(file.fileno()).st_size) from None
 
     def _check_places(self, header: LogHeader) -> None:
         names = [column.name for column in header.columns]
