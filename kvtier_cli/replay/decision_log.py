@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kvtier_cli.replay.block_labels import LABEL_TYPES, BlockNames, text_at
 from kvtier_cli.replay.decision_columns import (
     OUTCOMES,
@@ -28,6 +30,7 @@ from kvtier_cli.replay.kvlog_file import KvlogFile, LoggedFilter, LogHeader
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
 from kvtier_cli.replay.request_names import IDS_COMPARED, request_number
 from kvtier_cli.tiering.model import Verdict
+from kvtier_cli.wording import shown
 
 
 class LogRows(NamedTuple):
@@ -210,16 +213,15 @@ class DecisionLog:
 
     @cached_property
     def _verdict_table(self) -> Array:
-        return verdict_array(self.header.verdicts, len(self.tiers))
+        return self._own_places["verdict"][verdict_array(self.header.verdicts, len(self.tiers))]
 
     def _check_header(self) -> None:
         header = self.header
-        words = ([each.value for each in OUTCOMES], [each.value for each in REASONS], [each.value for each in VERDICTS])
-        if (header.outcome_words, header.reason_words, header.verdict_words) != words:
-            raise self._file.damaged("it has other words")
+        self._own_places  # noqa: B018 - raises where a word is not known
         secondary = len(header.tiers) - 1
         if secondary < 0 or not all(
-            len(codes) == secondary and all(0 <= code < len(VERDICTS) for code in codes) for codes in header.verdicts
+            len(codes) == secondary and all(0 <= code < len(header.verdict_words) for code in codes)
+            for codes in header.verdicts
         ):
             raise self._file.damaged("its verdicts are not one a tier")
         requests, blocks = self.requests, self.blocks
@@ -234,6 +236,22 @@ class DecisionLog:
             if not self._file.has(name) or self._file.count(name) != length:
                 raise self._file.damaged(f"column {name} has not {length:,} entries")
 
+    @cached_property
+    def _own_places(self) -> dict[str, Array]:
+        """By column: the places of the file's words in our own lists, which may have got more of them since."""
+        header = self.header
+        return {
+            "outcome": self._places(header.outcome_words, [each.value for each in OUTCOMES]),
+            "reason": np.concatenate([[0], self._places(header.reason_words, [each.value for each in REASONS]) + 1]),
+            "verdict": self._places(header.verdict_words, [each.value for each in VERDICTS]),
+        }
+
+    def _places(self, words: Sequence[str], known: Sequence[str]) -> Array:
+        for word in words:
+            if word not in known:
+                raise self._file.damaged(f"it has the word {shown(word)}, which this kvtier does not know")
+        return np.array([known.index(word) for word in words], np.uint8)
+
     def _labels(self, name: str) -> Array:
         return self._column(name, (LABEL_TYPES[name],))
 
@@ -244,6 +262,8 @@ class DecisionLog:
             check = self._checks.get(name)
             if check is not None and len(known) and not check(known):
                 raise self._file.damaged(f"column {name} has entries that cannot be")
+            if name in self._own_places:
+                known = self._own_places[name][known]
             self._sound[name] = known
         return known
 
@@ -268,11 +288,11 @@ class DecisionLog:
 
         return {
             "key": within(0, blocks - 1),
-            "outcome": within(0, len(OUTCOMES) - 1),
+            "outcome": within(0, len(header.outcome_words) - 1),
             "tier": within(-1, tiers - 1),
             "said": within(0, len(header.verdicts) - 1),
             "start": spans(self.blocks, 0),
-            "reason": within(0, len(REASONS)),
+            "reason": within(0, len(header.reason_words)),
             "by": within(-1, self.requests - 1),
             "left": within(-1, tiers - 1),
             "filter": within(0, len(header.filters) - 1),

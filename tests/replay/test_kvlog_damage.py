@@ -178,7 +178,10 @@ def set_column(**fields: Any) -> Callable[[dict[str, Any]], object]:
         (lambda header: header.update(tiers=[]), "its verdicts are not one a tier"),
         (lambda header: header.update(verdicts=[[9]]), "its verdicts are not one a tier"),
         (lambda header: header.update(verdicts=[[]]), "its verdicts are not one a tier"),
-        (lambda header: header.update(outcome_words=["good", "bad"]), "it has other words"),
+        (
+            lambda header: header.update(outcome_words=["good"]),
+            'it has the word "good", which this kvtier does not know',
+        ),
         (lambda header: header.pop("figures"), "its header is not as expected"),
         (lambda header: header.update(figures=[]), "its header is not as expected"),
     ],
@@ -194,6 +197,24 @@ def test_a_header_nested_without_end_is_damage(data: bytes, tmp_path: Path) -> N
     deep = b'{"figures":' + b"[" * 100_000
     head = _PREFIX.pack(data[:8], 1, len(deep), zlib.crc32(deep)) + deep
     assert refusal(tmp_path, head).startswith("is damaged: its header is not as expected")
+
+
+def test_words_that_came_later_leave_what_was_written_before(data: bytes, tmp_path: Path) -> None:
+    whole = as_rows(opened(tmp_path, data))
+
+    def change(header: dict[str, Any]) -> None:
+        words, verdicts = header["outcome_words"], header["verdict_words"]
+        assert (words[3], verdicts[1:3]) == ("absent", ["skipped", "miss"])
+        words[3], words[5] = words[5], words[3]
+        verdicts[1], verdicts[2] = verdicts[2], verdicts[1]
+
+    changed = as_rows(opened(tmp_path, with_header(data, change)))
+    swapped = {"absent": "failed", "miss": "skipped"}
+    assert changed == [
+        {**row, "outcome": swapped.get(row["outcome"], row["outcome"]), "reason": None}
+        | {"verdict_nvme": swapped.get(row["verdict_nvme"], row["verdict_nvme"])}
+        for row in whole
+    ]
 
 
 def test_opening_reads_no_column_and_damage_shows_when_one_is_used(data: bytes, tmp_path: Path) -> None:
