@@ -119,7 +119,9 @@ class DecisionRecorder:
         request = self._manager.requests[req_id]
         total = len(keys)
         row = len(self._keys)
-        self._keys.extend(self._run.loop.prompt)
+        loop = self._run.loop
+        numbers: Sequence[Any] = keys if loop.text_keys is None else loop.prompt
+        self._keys.extend(numbers)
         tiers: list[int] = []
         if request.promoted:
             tiers = list(map(request.promoted.get, keys[:loaded], repeat(NONE)))

@@ -179,6 +179,10 @@ def test_a_trace_without_blocks_gives_a_log_without_rows(kvtier: RunsKvtier, fol
             ["t.jsonl", "--log", "o.jsonl", "--events", "o.jsonl"],
             ["--log and --events both write to one file", "Give each a file of its own."],
         ),
+        (
+            ["t.jsonl", "--log", "o.csv", "--junit", "./o.csv"],
+            ["--log and --junit both write to one file", "Give each a file of its own."],
+        ),
         (["t.jsonl", "--log", "t.jsonl"], ["t.jsonl: is the trace itself, which --log would overwrite"]),
         (["t.jsonl", "--log", "nowhere/log.csv"], ["nowhere/log.csv: lies in no folder that there is"]),
         (
