@@ -187,7 +187,7 @@ def test_a_trace_without_blocks_gives_a_log_without_rows(kvtier: RunsKvtier, fol
         (["t.jsonl", "--log", "nowhere/log.csv"], ["nowhere/log.csv: lies in no folder that there is"]),
         (
             ["f.yaml", "--log", "log.csv"],
-            ["f.yaml: --log does not apply to a scripted fixture, which states its own"],
+            ["f.yaml: --log does not apply to a scripted fixture"],
         ),
     ],
 )
