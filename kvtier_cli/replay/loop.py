@@ -6,9 +6,10 @@ that the manager decides; reads no files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -21,6 +22,9 @@ from kvtier_cli.tiering.model import BlockKey, LoadSource, load_source
 from kvtier_cli.tiering.secondary import SecondaryTier
 from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
+
+
+_COUNTERS: Final = ("requests", "blocks", "wait_steps", "gave_up", "loaded_promoted", "_seen")
 
 
 class Served(Struct, frozen=True, gc=False):
@@ -82,6 +86,8 @@ class ReplayLoop:
         """The blocks that `keys` gave last, by their numbers in `table`."""
         self.pass_ended: Callable[[int, Sequence[BlockKey], PrefixAnswer], object] | None = None
         """Is told what each look at a request's prefix has found, the last one too (before the watcher)."""
+        self._seen = 0
+        """No block with this number or a higher one was in a request that was replayed: the table may know more."""
         self.stores = True
         """Whether requests store what they were not served: with False they only look up, load and finish."""
         self.requests = 0
@@ -102,22 +108,33 @@ class ReplayLoop:
         return self.table.keys(ids)
 
     def keys(self, request: Request) -> Sequence[BlockKey]:
-        """The blocks of a request as the manager knows them."""
+        """The blocks, as the manager knows them, of a request that is to be replayed next."""
+        return self.arrived(request)[0]
+
+    def marked_numbers(self, request: Request) -> list[int]:
+        """`numbers`, and the tiers know which of the new ones are to fail."""
         known = len(self.table)
         numbers = self.prompt = self.numbers(request)
-        self.meet(known)
-        return numbers if self.text_keys is None else self.text_keys.keys(numbers)
+        self._mark_new(known)
+        return numbers
 
     def meet(self, known: int) -> None:
-        """The blocks of `table` from number `known` on are new, be it that another loop has put them there."""
+        """The blocks of `table` from number `known` on, which another loop has put there, are to be replayed next."""
+        self._mark_new(known)
+        self._seen = len(self.table)
+
+    def _mark_new(self, known: int) -> None:
         if self._faulty and len(self.table) > known:
             self._mark_faulty(range(known, len(self.table)))
 
     def arrived(self, request: Request) -> tuple[Sequence[BlockKey], int]:
-        """The blocks of a request, and the index from which on no request had one before."""
-        known = len(self.table)
-        keys = self.keys(request)
-        return keys, len(keys) - (len(self.table) - known if self._knows_new else 0)
+        """The blocks, as the manager knows them, of a request that is to be replayed next, and the index from which on
+        no request had one before."""
+        numbers = self.marked_numbers(request)
+        return self._keys(numbers), self.first_new(numbers)
+
+    def _keys(self, numbers: list[int]) -> Sequence[BlockKey]:
+        return numbers if self.text_keys is None else self.text_keys.keys(numbers)
 
     def _mark_faulty(self, numbers: Sequence[int]) -> None:
         """A topology names the blocks that are to fail by their labels; tell the tiers which of the new ones these are,
@@ -137,6 +154,24 @@ class ReplayLoop:
         for request in requests:
             keys, first_new = self.arrived(request)
             yield self.replay(keys, filter_of(request), first_new)
+
+    def first_new(self, numbers: Sequence[int]) -> int:
+        """From which block on a request, the next one to be replayed, has blocks that no request before it had; their
+        count where that is not known. (Along a chain numbers rise: a block is never seen before its parent.)"""
+        if not numbers or not self._knows_new or numbers[-1] < self._seen:
+            return len(numbers)
+        first = bisect_left(numbers, self._seen)
+        self._seen = numbers[-1] + 1
+        return first
+
+    def dump_state(self) -> dict[str, Any]:
+        """The counters, for `load_state`. The table of blocks and the size of a block are facts about the trace."""
+        return {name: _copy(getattr(self, name)) for name in _COUNTERS}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave; it may be loaded again."""
+        for name, value in state.items():
+            setattr(self, name, _copy(value))
 
     def replay(self, keys: Sequence[BlockKey], load_filter: TierFilter, first_new: int | None = None) -> Served:
         """One request, from its arrival to the end of the step in which it finishes. See `PassWatcher` for
@@ -215,3 +250,6 @@ class ReplayLoop:
         self.too_large += len(too_large)
         self.largest = max([self.largest, *too_large])
         self.stored_nothing += refused == len(sizes) and not too_large
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, list) else value

@@ -6,9 +6,9 @@ has no name for a miss. Peeks count nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey
@@ -64,7 +64,11 @@ class BlockHistory(Observer):
 
     def __init__(self, *, evictions: bool = True) -> None:
         self._evictions = evictions
-        self._evicted: dict[BlockKey, tuple[Hashable, str]] = {}
+        # A block's last eviction is a place in two lists: by whom, and the index of the tier in `_tiers`.
+        self._evicted: dict[BlockKey, int] = {}
+        self._evicted_by: list[Hashable] = []
+        self._evicted_from: list[int] = []
+        self._tiers: dict[str, int] = {}
         self._refused: dict[BlockKey, Hashable] = {}
         self.unread: set[BlockKey] = set()
         self.evicted_unread = 0
@@ -78,7 +82,12 @@ class BlockHistory(Observer):
 
     def on_evicted(self, req_id: Hashable, tier: str, keys: Sequence[BlockKey]) -> None:
         if self._evictions:
-            loss = (req_id, tier)
+            index = self._tiers.setdefault(tier, len(self._tiers))
+            loss = len(self._evicted_by) - 1
+            if loss < 0 or self._evicted_from[loss] != index or self._evicted_by[loss] != req_id:
+                self._evicted_by.append(req_id)
+                self._evicted_from.append(index)
+                loss += 1
             for key in keys:
                 self._evicted[key] = loss
         self._forget_refusals(keys)
@@ -106,9 +115,29 @@ class BlockHistory(Observer):
         if key in self._refused:
             return AbsentReason.REFUSED, self._refused[key], None
         if key in self._evicted:
-            by, tier = self._evicted[key]
-            return AbsentReason.EVICTED, by, tier
+            loss = self._evicted[key]
+            return AbsentReason.EVICTED, self._evicted_by[loss], list(self._tiers)[self._evicted_from[loss]]
         return AbsentReason.COLD, None, None
+
+    def dump_state(self) -> dict[str, Any]:
+        """All that it remembers, for `load_state`, as plain values: what keeps many blocks has them in lists."""
+        return {
+            "evicted": [list(self._evicted), list(self._evicted.values())],
+            "losses": [self._evicted_by.copy(), self._evicted_from.copy()],
+            "tiers": dict(self._tiers),
+            "refused": [list(self._refused), list(self._refused.values())],
+            "unread": list(self.unread),
+            "evicted_unread": self.evicted_unread,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave; it may be loaded again."""
+        self._evicted = dict(zip(*state["evicted"], strict=True))
+        self._evicted_by, self._evicted_from = map(list, state["losses"])
+        self._tiers = dict(state["tiers"])
+        self._refused = dict(zip(*state["refused"], strict=True))
+        self.unread = set(state["unread"])
+        self.evicted_unread = state["evicted_unread"]
 
 
 def find_stop(
@@ -181,6 +210,13 @@ def keeps_everything(topology: Topology) -> bool:
     )
 
 
+_NO_SUMS: Final = ("manager", "history")
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, dict | list) else value
+
+
 class OutcomeSums:
     """Adds up, over all requests, the outcomes of the blocks that were not loaded; a `PassWatcher` of the replay loop.
 
@@ -211,6 +247,15 @@ class OutcomeSums:
         self.hole_causes: dict[str, int] = {}
         self.stop: Stop | None = None
         """Why the last request was not served whole; None where it was."""
+
+    def dump_state(self) -> dict[str, Any]:
+        """A copy of all sums."""
+        return {name: _copy(value) for name, value in vars(self).items() if name not in _NO_SUMS}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to sums that `dump_state` gave; they may be loaded again."""
+        for name, value in state.items():
+            setattr(self, name, _copy(value))
 
     def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
         manager, counts = self.manager, self.counts

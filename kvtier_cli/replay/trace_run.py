@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -146,10 +146,11 @@ class TraceRun:
                 self.request = request
                 yield request
             if fall is not None:
-                self.warnings.append(
+                self._warn(
                     f"{source.name}: its timestamps are out of order from line {fall:,} on; the requests were sorted"
                 )
-            self.warnings += [f"{source.name}: {warning}" for warning in reader.warnings]
+            for warning in reader.warnings:
+                self._warn(f"{source.name}: {warning}")
 
     def settle_block_tokens(self, tokens: int, name: str) -> None:
         """The blocks of the trace `name`, which is being read, have `tokens` tokens. Raises InputError where those of
@@ -159,7 +160,7 @@ class TraceRun:
             raise InputError(f"blocks of {tokens:,} tokens cannot join blocks of {self._settled:,}", file=name)
         said = self.topology.block
         if self._settled is None and said.bytes_per_token and said.tokens and said.tokens != tokens:
-            self.warnings.append(
+            self._warn(
                 f"{name}: its blocks have {tokens:,} tokens, not the {said.tokens:,} that the topology says: "
                 f"capacities given there as sizes count blocks of {said.tokens:,} tokens"
             )
@@ -191,9 +192,32 @@ class TraceRun:
         """What is to be said of the filters of the requests that were read joins the warnings."""
         logged, open_ = self._warned["warnings"], self._warned["fails_open"]
         if logged:
-            self.warnings.append(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")
+            self._warn(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")
         if open_:
-            self.warnings.append(f"the filters of {open_:,} request{_s(open_)} fail open: they admit all")
+            self._warn(f"the filters of {open_:,} request{_s(open_)} fail open: they admit all")
+
+    def _warn(self, warning: str) -> None:
+        """What has been said stays said, however often the trace is read or its end replayed."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def dump_state(self) -> dict[str, Any]:
+        """Everything that decides how the run goes on, but for its place in the trace, for `load_state`."""
+        return {
+            "manager": self.manager.dump_state(),
+            "history": self.history.dump_state(),
+            "sums": self.sums.dump_state(),
+            "loop": self.loop.dump_state(),
+            "warned": dict(self._warned),
+            "request": self.request,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave; it may be loaded again. What observers have heard stays heard."""
+        for name in ("manager", "history", "sums", "loop"):
+            getattr(self, name).load_state(state[name])
+        self._warned = Counter(state["warned"])
+        self.request = state["request"]
 
     def arrival_seconds(self) -> float | None:
         """When the request under replay arrived, by its trace, in seconds."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class Counters:
     """Numbers of events since the manager was made. Lists have one entry a secondary tier, in lookup order.
@@ -49,3 +52,13 @@ class Counters:
         self.failed = [0] * tiers
         self.read = [0] * tiers
         self.written = [0] * tiers
+
+    def dump_state(self) -> dict[str, Any]:
+        """A copy of all numbers."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: list(value) if isinstance(value, list) else value for name, value in values.items()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to numbers that `dump_state` gave; they may be loaded again."""
+        for name, value in state.items():
+            setattr(self, name, list(value) if isinstance(value, list) else value)

@@ -7,7 +7,8 @@ does with a job is `secondary.py`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -359,6 +360,47 @@ class TieringManager:
     def holds_promotions(self) -> bool:
         """Whether a reset holds promotions until `on_reset_flushed`."""
         return self._lookup.holds_promotions
+
+    def dump_state(self) -> dict[str, Any]:
+        """Everything that decides how the manager goes on, for `load_state`, as plain values. What keeps many blocks
+        has them in lists.
+
+        Raises ManagerError while a request is unfinished, and over tiers that are not kvtier's own, in memory.
+        """
+        unfinished = next((req_id for req_id, request in self.requests.items() if not request.finished), None)
+        if unfinished is not None:
+            raise ManagerError(f"request {unfinished!r} is not finished: only between requests can the state be kept")
+        return {
+            "primary": self.primary.dump_state(),
+            "tiers": [tier.dump_state() for tier in self._own_tiers()],
+            "transfers": self.transfers.dump_state(),
+            "counters": self.counters.dump_state(),
+            "requests": [(request.context, request.dump_state()) for request in self.requests.values()],
+            "loads": {req_id: [tuple(keys) for keys in loads] for req_id, loads in self._loads.items()},
+            "polled": self._polled,
+            "holds_promotions": self._lookup.holds_promotions,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave; it may be loaded again. Nobody hears of it."""
+        for tier, kept in zip(self._own_tiers(), state["tiers"], strict=True):
+            tier.load_state(kept)
+        self.primary.load_state(state["primary"])
+        self.transfers.load_state(state["transfers"])
+        self.counters.load_state(state["counters"])
+        self.requests.clear()
+        for context, kept in state["requests"]:
+            request = self.requests[context.req_id] = RequestState(context, self._scan(context.load_filter))
+            request.load_state(kept)
+        self._loads = {req_id: list(map(list, loads)) for req_id, loads in state["loads"].items()}
+        self._polled = state["polled"]
+        self._lookup.holds_promotions = state["holds_promotions"]
+
+    def _own_tiers(self) -> list[SecondaryTier]:
+        own = [tier for tier in self.tiers if isinstance(tier, SecondaryTier)]
+        if len(own) < len(self.tiers):
+            raise ManagerError("only kvtier's own tiers can be put back into a state")
+        return own
 
     def has_pending_work(self) -> bool:
         """Whether another step would do something: a job, a parked cascade, a tier at work. A promotion that is only

@@ -125,6 +125,17 @@ class Primary:
         self.busy = dict.fromkeys(pending, PENDING)
         self.pending = len(self.busy)
 
+    def dump_state(self) -> dict[str, Any]:
+        """The policy's state, and what keeps which blocks `busy`; to be taken while no request is unfinished."""
+        return {"policy": self.policy.state(), "busy": dict(self.busy)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave; it may be loaded again."""
+        self.policy.restore(state["policy"])
+        self.resident = self.policy.resident
+        self.busy = dict(state["busy"])
+        self.pending = list(self.busy.values()).count(PENDING)
+
     def pins(self, extra: Mapping[BlockKey, int]) -> dict[BlockKey, int | None]:
         """Block → its pins (with `extra` ones added), or None while pending, in no particular order."""
         busy = self.busy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvtier_cli.tiering.model import BlockKey, RequestContext
@@ -36,3 +36,20 @@ class RequestState(RequestRecency):
         self.denied: dict[BlockKey, int] = {}
         self.storing: list[list[BlockKey]] = []
         self.parked: dict[int, list[BlockKey]] = {}
+
+    def dump_state(self) -> dict[str, Any]:
+        """What a finished request still stands for, for `load_state`; its recency has been settled at its finish."""
+        return {
+            "promoted": dict(self.promoted),
+            "failed": dict(self.failed),
+            "denied": dict(self.denied),
+            "storing": list(map(tuple, self.storing)),
+            "parked": {tier: tuple(keys) for tier, keys in self.parked.items()},
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Be finished, as a request was that `dump_state` told of; its state may be loaded again."""
+        self.finished = True
+        self.promoted, self.failed, self.denied = (dict(state[name]) for name in ("promoted", "failed", "denied"))
+        self.storing = list(map(list, state["storing"]))
+        self.parked = {tier: list(keys) for tier, keys in state["parked"].items()}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
+from kvtier_cli.errors import ManagerError
 from kvtier_cli.tiering.model import (
     BlockKey,
     JobKind,
@@ -218,6 +220,47 @@ class SecondaryTier(SecondaryTierManager):
         """Hold exactly these blocks, least recent first; not more than fit, no repeats."""
         self.store.write((), list(self._index))
         self.store.write(keys)
+
+    def dump_state(self) -> dict[str, Any]:
+        """Everything that decides how the tier goes on, its `blocks` (least recent first) among it. Only over a store
+        in memory."""
+        self._memory()
+        return {
+            "blocks": list(self._index),
+            "offline": self.offline,
+            "damaged": dict(self.damaged),
+            "count": self._count,
+            "running": tuple(self._running),
+            "last_due": self._last_due,
+            "lookups": dict(self._lookups),
+            "asked_by": {req_id: tuple(keys) for req_id, keys in self._asked_by.items()},
+            "random": self._random.getstate() if self.spec.fail_rate else None,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave; it may be loaded again."""
+        store = self._memory()
+        store.hold(state["blocks"])
+        self._index = store.index
+        self.offline = state["offline"]
+        self.damaged = dict(state["damaged"])
+        self._count = state["count"]
+        self._running = list(state["running"])
+        self._last_due = state["last_due"]
+        self._lookups = dict(state["lookups"])
+        self._asked_by = {req_id: set(keys) for req_id, keys in state["asked_by"].items()}
+        self._asking = {}
+        for req_id, keys in self._asked_by.items():
+            for key in keys:
+                self._asking.setdefault(key, set()).add(req_id)
+        self._random = random.Random(self.spec.seed)  # noqa: S311 - faults on demand, no secret
+        if state["random"] is not None:
+            self._random.setstate(state["random"])
+
+    def _memory(self) -> MemoryStore:
+        if not isinstance(self.store, MemoryStore):
+            raise ManagerError(f"tier {self.name} keeps its blocks on disk, and these cannot be put back")
+        return self.store
 
     def due_in(self, job_id: int) -> int:
         """How many ends of steps a running job still waits for; 0 where the next poll reports it."""

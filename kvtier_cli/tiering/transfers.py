@@ -6,7 +6,7 @@ It carries out what `manager.py` decides. A job's effects on the primary happen 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kvtier_cli.tiering.counters import Counters
 from kvtier_cli.tiering.model import BlockKey, JobKind, JobResult, Medium, OffloadingEvent, TransferJob
@@ -165,6 +165,39 @@ class Transfers:
             tier.drain_jobs()
         self.poll()
         self._queued.clear()
+
+    # Putting back
+
+    def dump_state(self) -> dict[str, Any]:
+        """What is under way and which events wait, for `load_state`."""
+        cascades: dict[int, tuple[_Cascade, list[int]]] = {}
+        for job_id, cascade in self._cascades.items():
+            cascades.setdefault(id(cascade), (cascade, []))[1].append(job_id)
+        return {
+            "next_job": self._next_job,
+            "jobs": dict(self.jobs),
+            "cascades": [(cascade.keys, cascade.running, tuple(jobs)) for cascade, jobs in cascades.values()],
+            "queued": [
+                (tier, req_id, tuple(keys))
+                for tier, by_request in self._queued.items()
+                for req_id, keys in by_request.items()
+            ],
+            "events": (tuple(self._primary_events), *map(tuple, self._tier_events)),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave; it may be loaded again."""
+        self._next_job = state["next_job"]
+        self.jobs = dict(state["jobs"])
+        self._cascades = {}
+        for keys, running, jobs in state["cascades"]:
+            self._cascades.update(dict.fromkeys(jobs, _Cascade(keys, running)))
+        self._queued = {}
+        for tier, req_id, keys in state["queued"]:
+            self.queue_promotions(tier, req_id, keys)
+        primary, *tiers = state["events"]
+        self._primary_events = list(primary)
+        self._tier_events = list(map(list, tiers))
 
     # What is under way, for display
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from kvtier_cli.tiering.model import BlockKey
@@ -17,7 +17,8 @@ class MemoryStore:
     """
 
     def __init__(self, *, bounded: bool = True) -> None:
-        self._index: dict[BlockKey, None] = OrderedDict() if bounded else {}
+        self._kind: type[dict[BlockKey, None]] = OrderedDict if bounded else dict
+        self._index = self._kind()
 
     @property
     def index(self) -> Mapping[BlockKey, object]:
@@ -48,6 +49,10 @@ class MemoryStore:
 
     def read(self, keys: Sequence[BlockKey]) -> Mapping[BlockKey, str]:
         return {}
+
+    def hold(self, keys: Iterable[BlockKey]) -> None:
+        """Hold exactly these blocks, least recent first, no repeats. `index` is another object then."""
+        self._index = self._kind.fromkeys(keys)
 
     def close(self) -> None:
         """There is nothing to let go of."""
