@@ -23,7 +23,6 @@ from kvtier_cli.tiering.secondary import SecondaryTier
 from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
 
-
 _COUNTERS: Final = ("requests", "blocks", "wait_steps", "gave_up", "loaded_promoted", "_seen")
 
 
