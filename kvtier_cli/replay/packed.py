@@ -38,12 +38,30 @@ class PackedOrder:
     tail: Ints
 
     @classmethod
-    def of(cls, order: Sequence[Any], like: PackedOrder | None = None) -> PackedOrder:
-        """Pack `order`, sharing the base of `like` if that pays."""
+    def of(cls, order: Sequence[Any]) -> PackedOrder:
+        """Pack an order by itself."""
         keys = as_ints(order)
-        if like is None or not len(like.base) or not len(keys):
-            return cls(keys, len(keys), _NONE, _NONE)
-        base = like.base
+        return cls(keys, len(keys), _NONE, _NONE)
+
+    def moved_on(self, recent: Sequence[Any], gone: Sequence[Any], count: int) -> PackedOrder:
+        """Pack what became of this order: the blocks in `recent` are at its end, whether they were in it or not, and
+        those in `gone` have left, if they are not recent. Where then more than `count` are left, the first of the
+        others have left too."""
+        tail, left = as_ints(recent), as_ints(gone)
+        before = self._keys()
+        highest = max((int(keys.max()) for keys in (before, tail, left) if len(keys)), default=0)
+        moved = np.zeros(highest + 1, bool)
+        moved[tail] = True
+        moved[left] = True
+        stays = before[~moved[before]]
+        stays = stays[max(0, len(stays) - (count - len(tail))) :]
+        return self._like(np.concatenate((stays, tail)))
+
+    def _like(self, keys: Ints) -> PackedOrder:
+        """Pack an order that shares the base of this one if that pays."""
+        base = self.base
+        if not len(base) or not len(keys):
+            return PackedOrder(keys, len(keys), _NONE, _NONE)
         place = np.full(max(int(keys.max()), int(base.max())) + 1, -1, np.int32)
         place[base] = np.arange(len(base), dtype=np.int32)
         places = place[keys]
@@ -51,23 +69,25 @@ class PackedOrder:
         head = 0 if places[0] < 0 else int(falls[0]) + 1 if len(falls) else len(keys)
         reach = int(places[head - 1]) + 1 if head else 0
         if len(keys) - head + reach - head > _GIVEN_UP * len(keys):
-            return cls(keys, len(keys), _NONE, _NONE)
+            return PackedOrder(keys, len(keys), _NONE, _NONE)
         gone = np.ones(reach, bool)
         gone[places[:head]] = False
-        return cls(base, reach, np.flatnonzero(gone).astype(np.int32), keys[head:].copy())
+        return PackedOrder(base, reach, np.flatnonzero(gone).astype(np.int32), keys[head:].copy())
 
-    def unpack(self) -> list[int]:
-        """The order, as ints."""
+    def _keys(self) -> Ints:
         head = self.base[: self.reach]
         if len(self.left):
             head = np.delete(head, self.left)
-        order: list[int] = (np.concatenate((head, self.tail)) if len(self.tail) else head).tolist()
+        return np.concatenate((head, self.tail)) if len(self.tail) else head
+
+    def unpack(self) -> list[int]:
+        """The order, as ints."""
+        order: list[int] = self._keys().tolist()
         return order
 
-    @property
-    def own_bytes(self) -> int:
-        """Bytes of what is not in the base."""
-        return self.left.nbytes + self.tail.nbytes
+    def sizes(self) -> dict[int, int]:
+        """The arrays in it, identity → bytes."""
+        return {id(array): array.nbytes for array in (self.base, self.left, self.tail)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +120,6 @@ class PackedList:
         ints: list[int] = (np.concatenate((head, self.tail)) if len(self.tail) else head).tolist()
         return ints
 
-    @property
-    def own_bytes(self) -> int:
-        """Bytes of what is not in the base."""
-        return self.places.nbytes + self.values.nbytes + self.tail.nbytes
-
-
-Packed = PackedOrder | PackedList
+    def sizes(self) -> dict[int, int]:
+        """The arrays in it, identity → bytes."""
+        return {id(array): array.nbytes for array in (self.base, self.places, self.values, self.tail)}

@@ -16,6 +16,7 @@ from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums, keeps_everythi
 from kvtier_cli.replay.patterns import pattern_warnings
 from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
+from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.secondary import SecondaryTierManager
 from kvtier_cli.tiering.topology import Topology
@@ -202,7 +203,8 @@ class TraceRun:
             self.warnings.append(warning)
 
     def dump_state(self) -> dict[str, Any]:
-        """Everything that decides how the run goes on, but for its place in the trace, for `load_state`."""
+        """Everything that decides how the run goes on, but for its place in the trace and what the manager's own leaves
+        out, for `load_state`."""
         return {
             "manager": self.manager.dump_state(),
             "history": self.history.dump_state(),
@@ -212,10 +214,15 @@ class TraceRun:
             "request": self.request,
         }
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state that `dump_state` gave; it may be loaded again. What observers have heard stays heard."""
-        for name in ("manager", "history", "sums", "loop"):
-            getattr(self, name).load_state(state[name])
+    def load_state(
+        self, state: Mapping[str, Any], policy: dict[str, Any], blocks: Sequence[Sequence[BlockKey]]
+    ) -> None:
+        """Go back to a state that `dump_state` gave; `TieringManager.load_state` says what the rest is. What other
+        observers have heard stays heard."""
+        self.manager.load_state(state["manager"], policy, blocks)
+        self.history.load_state(state["history"])
+        self.sums.load_state(state["sums"])
+        self.loop.load_state(state["loop"])
         self._warned = Counter(state["warned"])
         self.request = state["request"]
 

@@ -362,8 +362,8 @@ class TieringManager:
         return self._lookup.holds_promotions
 
     def dump_state(self) -> dict[str, Any]:
-        """Everything that decides how the manager goes on, for `load_state`, as plain values. What keeps many blocks
-        has them in lists.
+        """Everything that decides how the manager goes on, for `load_state`, but for the blocks of the tiers and the
+        state of the primary's policy, which are long.
 
         Raises ManagerError while a request is unfinished, and over tiers that are not kvtier's own, in memory.
         """
@@ -372,7 +372,7 @@ class TieringManager:
             raise ManagerError(f"request {unfinished!r} is not finished: only between requests can the state be kept")
         return {
             "primary": self.primary.dump_state(),
-            "tiers": [tier.dump_state() for tier in self._own_tiers()],
+            "tiers": [tier.dump_state() for tier in self.own_tiers()],
             "transfers": self.transfers.dump_state(),
             "counters": self.counters.dump_state(),
             "requests": [(request.context, request.dump_state()) for request in self.requests.values()],
@@ -381,11 +381,14 @@ class TieringManager:
             "holds_promotions": self._lookup.holds_promotions,
         }
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state that `dump_state` gave; it may be loaded again. Nobody hears of it."""
-        for tier, kept in zip(self._own_tiers(), state["tiers"], strict=True):
-            tier.load_state(kept)
-        self.primary.load_state(state["primary"])
+    def load_state(
+        self, state: Mapping[str, Any], policy: dict[str, Any], blocks: Sequence[Sequence[BlockKey]]
+    ) -> None:
+        """Go back to a state that `dump_state` gave, with the policy's state of then and the blocks of each secondary
+        tier, least recent first. It may be loaded again. Nobody hears of it."""
+        for tier, kept, held in zip(self.own_tiers(), state["tiers"], blocks, strict=True):
+            tier.load_state(kept, held)
+        self.primary.load_state(state["primary"], policy)
         self.transfers.load_state(state["transfers"])
         self.counters.load_state(state["counters"])
         self.requests.clear()
@@ -396,7 +399,8 @@ class TieringManager:
         self._polled = state["polled"]
         self._lookup.holds_promotions = state["holds_promotions"]
 
-    def _own_tiers(self) -> list[SecondaryTier]:
+    def own_tiers(self) -> list[SecondaryTier]:
+        """The secondary tiers. Raises ManagerError where one is not of kvtier's own class."""
         own = [tier for tier in self.tiers if isinstance(tier, SecondaryTier)]
         if len(own) < len(self.tiers):
             raise ManagerError("only kvtier's own tiers can be put back into a state")

@@ -126,12 +126,13 @@ class Primary:
         self.pending = len(self.busy)
 
     def dump_state(self) -> dict[str, Any]:
-        """The policy's state, and what keeps which blocks `busy`; to be taken while no request is unfinished."""
-        return {"policy": self.policy.state(), "busy": dict(self.busy)}
+        """What keeps which blocks busy; their order is the policy's state. To be taken while no request is
+        unfinished."""
+        return {"busy": dict(self.busy)}
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state that `dump_state` gave; it may be loaded again."""
-        self.policy.restore(state["policy"])
+    def load_state(self, state: Mapping[str, Any], policy: dict[str, Any]) -> None:
+        """Go back to a state that `dump_state` gave, with the policy's state of then; it may be loaded again."""
+        self.policy.restore(policy)
         self.resident = self.policy.resident
         self.busy = dict(state["busy"])
         self.pending = list(self.busy.values()).count(PENDING)

@@ -36,13 +36,16 @@ class Segment:
 class Recency:
     """Blocks from the least to the most recent. `segments` holds exactly the blocks in it, each with its segment."""
 
-    __slots__ = ("_clock", "_order", "_written", "segments")
+    __slots__ = ("_clock", "_gone", "_marked_at", "_order", "_written", "mark", "segments")
 
     def __init__(self) -> None:
         self.segments: dict[BlockKey, Segment] = {}
         self._order: deque[Segment] = deque()
         self._clock = 0
         self._written = 0
+        self.mark: object = None
+        self._marked_at = 0
+        self._gone: list[BlockKey] = []
 
     def tick(self) -> int:
         """A new moment, later than all before it."""
@@ -86,6 +89,8 @@ class Recency:
         segments = self.segments
         for key in keys:
             del segments[key]
+        if self.mark is not None:
+            self._gone += keys
 
     def take_oldest(
         self, count: int, busy: Mapping[BlockKey, object] = _NOTHING, protected: Mapping[BlockKey, object] = _NOTHING
@@ -132,6 +137,25 @@ class Recency:
             for key in reversed(segment.keys):
                 if segment_of(key) is segment:
                     yield key
+
+    def set_mark(self, mark: object) -> None:
+        """Leave a mark on the order as it is now: `moved` tells what has become of it since."""
+        self.mark = mark
+        self._marked_at = self._clock
+        self._gone = []
+
+    def moved(self) -> tuple[list[BlockKey], list[BlockKey]]:
+        """The blocks that became recent since the mark, least recent first, and those that left, perhaps to return."""
+        recent: list[BlockKey] = []
+        segment_of = self.segments.get
+        for segment in reversed(self._order):
+            if segment.moment <= self._marked_at:
+                break
+            if segment.is_open:
+                segment.settle()
+            recent += [key for key in segment.keys if segment_of(key) is segment]
+        recent.reverse()
+        return recent, self._gone
 
     def _tidy(self) -> None:
         segment_of = self.segments.get

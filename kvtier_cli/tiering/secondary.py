@@ -222,11 +222,8 @@ class SecondaryTier(SecondaryTierManager):
         self.store.write(keys)
 
     def dump_state(self) -> dict[str, Any]:
-        """Everything that decides how the tier goes on, its `blocks` (least recent first) among it. Only over a store
-        in memory."""
-        self._memory()
+        """Everything that decides how the tier goes on, but for its blocks: these are `memory`'s."""
         return {
-            "blocks": list(self._index),
             "offline": self.offline,
             "damaged": dict(self.damaged),
             "count": self._count,
@@ -237,10 +234,11 @@ class SecondaryTier(SecondaryTierManager):
             "random": self._random.getstate() if self.spec.fail_rate else None,
         }
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state that `dump_state` gave; it may be loaded again."""
-        store = self._memory()
-        store.hold(state["blocks"])
+    def load_state(self, state: Mapping[str, Any], blocks: Sequence[BlockKey]) -> None:
+        """Go back to a state that `dump_state` gave, with the `blocks` that there were then, least recent first. It may
+        be loaded again."""
+        store = self.memory
+        store.hold(blocks)
         self._index = store.index
         self.offline = state["offline"]
         self.damaged = dict(state["damaged"])
@@ -257,7 +255,9 @@ class SecondaryTier(SecondaryTierManager):
         if state["random"] is not None:
             self._random.setstate(state["random"])
 
-    def _memory(self) -> MemoryStore:
+    @property
+    def memory(self) -> MemoryStore:
+        """Its store, if that is one in memory. Raises ManagerError where it is not."""
         if not isinstance(self.store, MemoryStore):
             raise ManagerError(f"tier {self.name} keeps its blocks on disk, and these cannot be put back")
         return self.store

@@ -144,6 +144,11 @@ class LruPolicy:
         self._recency.close(bucket)
         self._recency.append(order)
 
+    @property
+    def recency(self) -> Recency:
+        """The order of the blocks itself, for checkpoints. A restore makes another one."""
+        return self._recency
+
     def restore(self, state: dict[str, Any]) -> None:
         self.reset()
         self._recency.append(state["order"])
