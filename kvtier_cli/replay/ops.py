@@ -238,7 +238,7 @@ class OpRunner:
         return {}
 
     def _preset(self, op: Mapping[str, Any]) -> Outcome:
-        restore_state(self.manager, op["state"])
+        restore_state(self.manager, op["state"], self._history)
         return {}
 
     @cached_property

@@ -64,7 +64,7 @@ _OWN: Final[Mapping[str, Mapping[str, _Shape]]] = {
     "complete_store": {"blocks": _BLOCKS, "success": _VALUE},
     "load": {"loaded": _BLOCKS, "sources": _VALUE},
     "complete_load": {"blocks": _BLOCKS},
-    "run": {"outcomes": _VALUE, "why": dict.fromkeys(("block", "tier", "reason", "by"), _VALUE)},
+    "run": {"outcomes": _VALUE, "tiers": _VALUE, "why": dict.fromkeys(("block", "tier", "reason", "by"), _VALUE)},
     "replay": {"figures": _Leaf.FIGURES},
 }
 

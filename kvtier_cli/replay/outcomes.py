@@ -119,6 +119,13 @@ class BlockHistory(Observer):
             return AbsentReason.EVICTED, self._evicted_by[loss], list(self._tiers)[self._evicted_from[loss]]
         return AbsentReason.COLD, None, None
 
+    def remember(self, key: BlockKey, reason: AbsentReason, by: Hashable, tier: str | None) -> None:
+        """Go on as if `key` had been lost so: evicted from `tier`, or its store refused."""
+        if reason is AbsentReason.EVICTED and tier is not None:
+            self.on_evicted(by, tier, [key])
+        elif reason is AbsentReason.REFUSED:
+            self.on_refused(by, [key])
+
     def dump_state(self) -> dict[str, Any]:
         """All that it remembers, for `load_state`, as plain values: what keeps many blocks has them in lists."""
         return {

@@ -13,12 +13,16 @@ from msgspec import Meta, Struct, field
 from kvtier_cli.replay.op_shape import check_block, check_blocks, check_fields
 from kvtier_cli.replay.preset import policy_state
 from kvtier_cli.replay.source_text import SourceText
-from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.tiering.topology import PRIMARY_NAME, TierSpec, Topology
 from kvtier_cli.tiering.topology_shape import Path
 from kvtier_cli.units import LARGEST
 from kvtier_cli.wording import did_you_mean, shown
 
+LARGEST_DRAWS: Final = 1_000_000_000
+"""Each is drawn again when the state is restored."""
+
 _Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+_Draws = Annotated[int, Meta(ge=0, le=LARGEST_DRAWS)]
 _Blocks = list[Any]  # names, checked by `check_blocks`
 
 
@@ -51,6 +55,23 @@ class _Job(Struct):
     due: _Count | None = None
 
 
+class _Waiting(Struct):
+    req: str
+    parked: dict[str, _Blocks]
+
+
+class _Retries(Struct):
+    lookups: dict[str, _Count] = field(default_factory=dict)
+    asked_by: dict[str, _Blocks] = field(default_factory=dict)
+
+
+class _Lost(Struct):
+    block: str
+    reason: Literal["evicted", "refused"]
+    by: str
+    tier: str | None = None
+
+
 class _State(Struct):
     blocks: dict[str, _Count | None] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
@@ -61,9 +82,16 @@ class _State(Struct):
     queued: list[_Queued] = field(default_factory=list)
     pending_work: bool | None = None
     live: list[str] = field(default_factory=list)
+    held: bool = False
+    waiting: list[_Waiting] = field(default_factory=list)
+    retries: dict[str, _Retries] = field(default_factory=dict)
+    draws: dict[str, _Draws] = field(default_factory=dict)
+    lost: list[_Lost] = field(default_factory=list)
 
 
 _T = TypeVar("_T")
+
+_ENTRIES: Final[Mapping[str, type[Struct]]] = {"jobs": _Job, "queued": _Queued, "waiting": _Waiting, "lost": _Lost}
 
 _POLICIES: Final[Mapping[str, type[Struct]]] = {"lru": _Lru, "arc": _Arc}
 _EXPECTED: Final = {
@@ -79,6 +107,17 @@ _EXPECTED: Final = {
     "pending_work": "true or false",
     "tier": "a tier's name",
     "req": "a request's id",
+    "held": "true or false",
+    "waiting": "a list of finished requests that wait for parked cascades",
+    "parked": "an object: request-level tier → blocks",
+    "retries": "an object: tier → what it remembers of lookups",
+    "lookups": "an object: block → how often it was looked up",
+    "asked_by": "an object: request → the blocks that it asked for",
+    "draws": "an object: tier → a whole number from 0 to a billion",
+    "lost": "a list of blocks that are nowhere, and why",
+    "reason": "evicted or refused",
+    "by": "a request's id",
+    "block": "a block's name",
     **dict.fromkeys(("free", "evictable", "job", "due"), "a whole number from 0"),
 }
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
@@ -98,12 +137,16 @@ class _Check:
 
     def check(self) -> None:
         state = self._typed()
-        if state.live:
+        waiting = {entry.req for entry in state.waiting}
+        unfinished = next((req_id for req_id in state.live if req_id not in waiting), None)
+        if unfinished is not None:
             self.fail(
                 ("live",),
-                f"request {shown(state.live[0])} is live, and a preset restores no live requests",
+                f"request {shown(unfinished)} is live, and a preset restores no live requests",
                 "save the state where none is, or write the ops that make them",
             )
+        self._check_waiting(state)
+        self._check_remembered(state)
         for name, blocks in state.tiers.items():
             self._check_tier(name, blocks)
         for index, job in enumerate(state.jobs):
@@ -113,10 +156,53 @@ class _Check:
         resident = self._check_policy()
         self._check_primary(state, resident)
 
+    def _check_waiting(self, state: _State) -> None:
+        """Finished requests wait for blocks that they offered while these were pending."""
+        seen: set[str] = set()
+        for index, entry in enumerate(state.waiting):
+            if entry.req in seen:
+                self.fail(("waiting", index, "req"), f"request {shown(entry.req)} waits twice")
+            seen.add(entry.req)
+            if not any(entry.parked.values()):
+                self.fail(("waiting", index), "waits for nothing: no block of it is parked")
+            for name, blocks in entry.parked.items():
+                path = ("waiting", index, "parked", name)
+                self._check_tier_name(name, path)
+                check_blocks(blocks, (*self.path, *path), self.source)
+                if not self._spec(name).request_level:
+                    self.fail(path, f"tier {shown(name)} is not request_level: nothing is parked for it")
+
+    def _check_remembered(self, state: _State) -> None:
+        waiting = {entry.req for entry in state.waiting}
+        for name, retries in state.retries.items():
+            self._check_tier_name(name, ("retries", name))
+            for req_id, blocks in retries.asked_by.items():
+                path = ("retries", name, "asked_by", req_id)
+                check_blocks(blocks, (*self.path, *path), self.source)
+                if req_id not in waiting:
+                    self.fail(path, f"request {shown(req_id)} is not waiting, and a tier forgets the others")
+            asked = {block for blocks in retries.asked_by.values() for block in blocks}
+            stray = next((block for block in retries.lookups if block not in asked), None)
+            if stray is not None:
+                self.fail(("retries", name, "lookups", stray), "no request in asked_by has asked for it")
+        for name in state.draws:
+            self._check_tier_name(name, ("draws", name))
+            if not self._spec(name).fail_rate:
+                self.fail(("draws", name), f"tier {shown(name)} has no fail_rate")
+        for index, loss in enumerate(state.lost):
+            check_block(loss.block, (*self.path, "lost", index, "block"), self.source)
+            if loss.reason == "evicted" and loss.tier is None:
+                self.fail(("lost", index), 'has no "tier"', "expected the tier that it was evicted from")
+            if loss.tier is not None and loss.tier != PRIMARY_NAME:
+                self._check_tier_name(loss.tier, ("lost", index, "tier"))
+
+    def _spec(self, name: str) -> TierSpec:
+        return next(tier for tier in self.topology.tiers if tier.name == name)
+
     def _typed(self) -> _State:
         policy = _POLICIES[self.topology.primary.policy]
         check_fields(self.raw, _State.__struct_fields__, self.path, self.source)
-        for name, struct in (("jobs", _Job), ("queued", _Queued)):
+        for name, struct in _ENTRIES.items():
             entries = self.raw.get(name)
             for index, entry in enumerate(entries if isinstance(entries, list) else ()):
                 if isinstance(entry, dict):
@@ -231,7 +317,7 @@ class _Check:
         sums = {
             "free": self.topology.primary.capacity - len(resident),
             "evictable": len(resident) - busy,
-            "pending_work": bool(state.jobs),
+            "pending_work": bool(state.jobs or state.waiting),
         }
         for name, value in sums.items():
             stated = getattr(state, name)

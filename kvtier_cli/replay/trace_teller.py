@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from kvtier_cli.replay.loop import Served
 from kvtier_cli.replay.placements import Placements
@@ -14,6 +15,16 @@ from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_fil
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.observer import Observer
 from kvtier_cli.traces.model import Request
+
+
+class Arrived(NamedTuple):
+    """A request that is to be replayed next: its blocks as the manager knows them, the filter that holds for it, what it
+    is called, and itself as the trace has it."""
+
+    keys: Sequence[BlockKey]
+    parse: FilterParse
+    label: str
+    request: Request
 
 
 class TraceTeller:
@@ -54,20 +65,25 @@ class TraceTeller:
         """Replay the next request, under `parse` or else its own filter, and tell its story. `placements` and
         `observers` are those that have listened to what was before it."""
         run = self.run
-        request = next(self._requests)
-        req_id = run.loop.requests
-        self._remember(req_id)
+        arrived = self.arrive(parse)
         return tell_story(
             run.loop,
-            run.loop.keys(request),
-            parse or _own_filter(run, request),
+            arrived.keys,
+            arrived.parse,
             run.history,
-            label=self.name(req_id),
+            label=arrived.label,
             block_tokens=run.loop.block_tokens,
             request_name=self.name,
             placements=placements,
             observers=observers,
         )
+
+    def arrive(self, parse: FilterParse | None = None) -> Arrived:
+        """Take the next request, which somebody else replays, under `parse` or else its own filter."""
+        request = next(self._requests)
+        self._remember(self.run.loop.requests)
+        keys = self.run.loop.keys(request)
+        return Arrived(keys, parse or _own_filter(self.run, request), self.name(self.run.loop.requests), request)
 
     def skip_rest(self) -> None:
         """Read the requests that are left, and their filters, for what is to be said about them; replay none."""

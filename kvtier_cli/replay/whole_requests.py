@@ -13,7 +13,7 @@ from kvtier_cli.errors import InputError
 from kvtier_cli.replay.figures import figures
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.loop import ReplayLoop
-from kvtier_cli.replay.outcomes import BlockHistory, Outcome, OutcomeSums, Stop, find_stop
+from kvtier_cli.replay.outcomes import BlockHistory, Outcome, OutcomeSums, Stop, find_stop, holder
 from kvtier_cli.tiering.block_names import check_block_name
 from kvtier_cli.tiering.filters import MISSING, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
@@ -32,6 +32,7 @@ class _Watcher(OutcomeSums):
     def __init__(self, manager: TieringManager, history: BlockHistory) -> None:
         super().__init__(manager, history)
         self.outcomes: list[str] = []
+        self.tiers: list[str | None] = []
         self.stop: Stop | None = None
 
     def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
@@ -41,6 +42,9 @@ class _Watcher(OutcomeSums):
         stop = find_stop(self.manager, request, keys, loaded, gave_up, self.history)
         rest = [] if stop is None else [stop.outcome] + [Outcome.UNREACHED] * (len(keys) - loaded - 1)
         self.outcomes = [outcome.value for outcome in served + rest]
+        tiers = [request.promoted.get(key) for key in keys[:loaded]]
+        tiers += [] if stop is None else [stop.tier] + [holder(self.manager, key) for key in keys[loaded + 1 :]]
+        self.tiers = [None if tier is None else self.manager.tiers[tier].name for tier in tiers]
         self.stop = stop
 
 
@@ -62,8 +66,9 @@ class WholeRequests:
         self._block_names: list[str] = []
 
     def run(self, req_id: str, blocks: Sequence[str], kv_load_tiers: object) -> dict[str, Any]:
-        """One request; returns the terminal outcome of each of its blocks, and why the first that was not served was
-        not (None where all were): `block`, `tier`, `reason` of an absent one, and `by` which request it is lost."""
+        """One request; returns the terminal outcome of each of its blocks, the tier that goes with it (whence it was
+        promoted, which holds it or failed; None where there is none), and why the first that was not served was not
+        (None where all were): `block`, `tier`, `reason` of an absent one, and `by` which request it is lost."""
         self._replay(req_id, blocks, parse_tier_filter(kv_load_tiers).filter)
         stop = self._watcher.stop
         why = stop and {
@@ -72,7 +77,7 @@ class WholeRequests:
             "reason": None if stop.reason is None else stop.reason.value,
             "by": self._names.get(stop.by, stop.by),
         }
-        return {"outcomes": self._watcher.outcomes, "why": why}
+        return {"outcomes": self._watcher.outcomes, "tiers": self._watcher.tiers, "why": why}
 
     def replay(self, trace: str, kv_load_tiers: object) -> dict[str, Any]:
         """The requests of a trace in order of arrival, under one filter, or with MISSING each under its own.

@@ -347,14 +347,18 @@ class TieringManager:
             request.forget_accesses()
             request.forget_transfers()
             self._finalise_if_over(request)
-        self._lookup.holds_promotions = True
+        self.hold_promotions(True)
         self._polled = False
         if self._hooks.reset is not None:
             self._hooks.reset()
 
     def on_reset_flushed(self) -> None:
         """The GPU side has seen the reset: promotions may start again."""
-        self._lookup.holds_promotions = False
+        self.hold_promotions(False)
+
+    def hold_promotions(self, held: bool) -> None:
+        """Hold promotions as a reset does, or hold them no longer."""
+        self._lookup.holds_promotions = held
 
     @property
     def holds_promotions(self) -> bool:
@@ -397,7 +401,7 @@ class TieringManager:
             request.load_state(kept)
         self._loads = {req_id: list(map(list, loads)) for req_id, loads in state["loads"].items()}
         self._polled = state["polled"]
-        self._lookup.holds_promotions = state["holds_promotions"]
+        self.hold_promotions(state["holds_promotions"])
 
     def own_tiers(self) -> list[SecondaryTier]:
         """The secondary tiers. Raises ManagerError where one is not of kvtier's own class."""

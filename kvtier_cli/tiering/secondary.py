@@ -123,6 +123,8 @@ class SecondaryTier(SecondaryTierManager):
         self._asked_by: dict[Hashable, set[BlockKey]] = {}
         self._has_faults = bool(spec.fail_rate or spec.fail_loads or spec.fail_stores)
         self._random = random.Random(spec.seed)  # noqa: S311 - faults on demand, no secret
+        self.draws = 0
+        """How many blocks of jobs have met `fail_rate` so far."""
 
     def lookup(self, key: BlockKey, context: RequestContext) -> LookupResult:
         if self.offline:
@@ -209,6 +211,7 @@ class SecondaryTier(SecondaryTierManager):
         failed = marked.intersection(job.keys) if marked else marked
         if self.spec.fail_rate:
             draw = self._random.random
+            self.draws += len(job.keys)
             failed = failed.union([key for key in job.keys if draw() < self.spec.fail_rate])
         return failed
 
@@ -232,6 +235,7 @@ class SecondaryTier(SecondaryTierManager):
             "lookups": dict(self._lookups),
             "asked_by": {req_id: tuple(keys) for req_id, keys in self._asked_by.items()},
             "random": self._random.getstate() if self.spec.fail_rate else None,
+            "draws": self.draws,
         }
 
     def load_state(self, state: Mapping[str, Any], blocks: Sequence[BlockKey]) -> None:
@@ -245,15 +249,33 @@ class SecondaryTier(SecondaryTierManager):
         self._count = state["count"]
         self._running = list(state["running"])
         self._last_due = state["last_due"]
-        self._lookups = dict(state["lookups"])
-        self._asked_by = {req_id: set(keys) for req_id, keys in state["asked_by"].items()}
-        self._asking = {}
-        for req_id, keys in self._asked_by.items():
-            for key in keys:
-                self._asking.setdefault(key, set()).add(req_id)
+        self.remember_lookups(state["lookups"], state["asked_by"])
+        self.draws = state["draws"]
         self._random = random.Random(self.spec.seed)  # noqa: S311 - faults on demand, no secret
         if state["random"] is not None:
             self._random.setstate(state["random"])
+
+    def lookups_remembered(self) -> tuple[dict[BlockKey, int], dict[Hashable, list[BlockKey]]]:
+        """For `lookup_retry`: block → its lookups that said RETRY, and request → the blocks that it asked for."""
+        return dict(self._lookups), {req_id: list(keys) for req_id, keys in self._asked_by.items()}
+
+    def remember_lookups(
+        self, lookups: Mapping[BlockKey, int], asked_by: Mapping[Hashable, Iterable[BlockKey]]
+    ) -> None:
+        """Go on from what `lookups_remembered` gave."""
+        self._lookups = dict(lookups)
+        self._asked_by = {req_id: set(keys) for req_id, keys in asked_by.items()}
+        self._asking = {}
+        for req_id, asked in self._asked_by.items():
+            for key in asked:
+                self._asking.setdefault(key, set()).add(req_id)
+
+    def skip_draws(self, count: int) -> None:
+        """Go on as if so many blocks had met `fail_rate` since the tier was made."""
+        self._random = random.Random(self.spec.seed)  # noqa: S311 - faults on demand, no secret
+        self.draws = count
+        for _ in range(count):
+            self._random.random()
 
     @property
     def memory(self) -> MemoryStore:
