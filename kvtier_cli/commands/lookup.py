@@ -17,12 +17,14 @@ from kvtier_cli.commands.inputs import (
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.commands.save_fixture import SaveFixtureOption, check_target, save, write_fixture
 from kvtier_cli.commands.workspace_options import LOCK_TIMEOUT, LockTimeoutOption, WorkspaceOption
 from kvtier_cli.errors import ExitStatus, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from kvtier_cli.replay.slice import Slice
     from kvtier_cli.replay.story_model import RequestStory
     from kvtier_cli.replay.trace_lookup import BlockMatch
     from kvtier_cli.tiering.filters import FilterParse
@@ -84,6 +86,7 @@ def command(
     rows: Annotated[bool, typer.Option("--rows", help="A row a block, however many there are.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Names and ids whole.")] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
+    save_fixture: SaveFixtureOption = None,
 ) -> int:
     """Look a prompt's blocks up: which tiers were skipped, asked, hit or denied for each, and why.
 
@@ -92,6 +95,7 @@ def command(
     behind it hold.
     """
     options = shared(ctx)
+    check_target(save_fixture, request=None if trace is None else request)
     if trace is None:
         if request is not None:
             raise InputError("--request is one of a trace", hint="Give --trace FILE with it.")
@@ -113,7 +117,11 @@ def command(
         raise InputError("--trace - and --tiers - both read stdin", hint="Give the filter as text or @FILE.")
     chosen = given_topology(topology)
     parse = None if tiers is None else given_filter(tiers, chosen).parse
-    found = look_up(trace, request, blocks or (), chosen, parse, options, skip_bad=skip_bad)
+    found = look_up(
+        trace, request, blocks or (), chosen, parse, options, skip_bad=skip_bad, saves=save_fixture is not None
+    )
+    if save_fixture is not None and found.saved is not None:
+        write_fixture(save_fixture, found.saved, options)
     _show(found, options, rows=rows, wide=wide)
     return ExitStatus.DONE
 
@@ -127,7 +135,8 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class LookedUp:
     """What a lookup came to: a story, or the blocks that an ambiguous label stands for. It was made after the history
-    of `trace`, or in `workspace`. `request` counts from 0; `unknown` are labels that no block there has."""
+    of `trace`, or in `workspace`. `request` counts from 0; `unknown` are labels that no block there has; `saved` is the
+    request as a fixture."""
 
     trace: str | None
     workspace: str | None
@@ -139,6 +148,7 @@ class LookedUp:
     ambiguous: Mapping[str, Sequence[BlockMatch]]
     unknown: Sequence[str]
     warnings: Sequence[str]
+    saved: Slice | None = None
 
 
 def look_up(
@@ -150,10 +160,12 @@ def look_up(
     options: Shared,
     *,
     skip_bad: bool = False,
+    saves: bool = False,
 ) -> LookedUp:
     """The story of `request` under `parse` after the history before it in `trace`, or of `blocks` after all of it.
 
-    Without `parse` the request's own filter holds, and for blocks none. Raises InputError for what is not there.
+    Without `parse` the request's own filter holds, and for blocks none. With `saves` the request is saved as a fixture,
+    too. Raises InputError for what is not there.
     """
     from kvtier_cli.render.progress import progress
     from kvtier_cli.replay.trace_lookup import blocks_story, find_request, request_story, resolve_blocks
@@ -169,7 +181,12 @@ def look_up(
             ambiguous: Mapping[str, Sequence[BlockMatch]] = {}
             unknown: Sequence[str] = ()
             story: RequestStory | None
-            if index is not None:
+            saved: Slice | None = None
+            if index is not None and saves:
+                saved = save(run, index, parse, source)
+                story = saved.story
+                effective = story.filter
+            elif index is not None:
                 story = request_story(run, index, parse)
                 effective = story.filter
             else:
@@ -188,6 +205,7 @@ def look_up(
         ambiguous,
         unknown,
         [*warnings_before(topology, GivenFilter("json", effective)), *run.warnings],
+        saved,
     )
 
 

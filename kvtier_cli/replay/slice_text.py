@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kvtier_cli.tiering.topology import PrimarySpec, ReplaySpec, TierSpec, Topology
 from kvtier_cli.tiering.topology_write import tier_fields
-from kvtier_cli.wording import escape
+from kvtier_cli.wording import escape, shown
 
 _WIDTH: Final = 110
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -87,11 +87,11 @@ def _remarks(
             " The capacities have shrunk with them, so that the tiers are as full as they were." if shrunk else ""
         )
         yield f"Left out are {left_out:,} of {before:,} blocks: {', '.join(parts)}.{shrinking}"
-    shown = list(renamed.items())[:_RENAMED_SHOWN]
-    for name, label in shown:
-        yield f"{name} is {escape(label)} of the trace."
-    if len(renamed) > len(shown):
-        yield f"{len(renamed) - len(shown):,} more blocks have other names than in the trace."
+    listed = list(renamed.items())[:_RENAMED_SHOWN]
+    for name, label in listed:
+        yield f"{name} is the trace's {shown(label)}."
+    if len(renamed) > len(listed):
+        yield f"{len(renamed) - len(listed):,} more blocks have other names than in the trace."
 
 
 def _topology(topology: Topology) -> dict[str, Any]:

@@ -242,3 +242,37 @@ def test_bad_lines_may_be_left_out(kvtier: RunsKvtier, tmp_path: Path) -> None:
     ran = look_up(kvtier, tmp_path, "--skip-bad", "1", trace=trace)
     assert ran.stdout.startswith("The one block was served")
     assert "1 bad line skipped" in ran.stderr
+
+
+# --- saving the request as a fixture ---
+
+
+def test_a_saved_request_replays_by_itself(kvtier: RunsKvtier, tmp_path: Path) -> None:
+    alone = kvtier(*TOUR, cwd=CHECKOUT)
+    saved = tmp_path / "saved request.yaml"
+    ran = kvtier(*TOUR, "--save-fixture", str(saved), cwd=CHECKOUT)
+    assert (ran.stdout, ran.status) == (alone.stdout, 0)
+    assert f"kvtier replay '{saved}'" in ran.stderr.replace("\n", " ")
+    assert "66 of the 1,491 blocks" in ran.stderr.replace("\n", " ")
+    replayed = kvtier("replay", "saved request.yaml", cwd=tmp_path)
+    assert (replayed.stderr, replayed.status) == ("", 0)
+    assert replayed.stdout.startswith("ok ")
+    kvtier(*TOUR, "--save-fixture", str(tmp_path / "again.yaml"), cwd=CHECKOUT)
+    assert (tmp_path / "again.yaml").read_bytes() == saved.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["1", "--save-fixture", "x.yaml"], "--save-fixture saves a request of a trace"),
+        (["--trace", "t.jsonl", "1", "--save-fixture", "x.yaml"], "--save-fixture saves a request of a trace"),
+        (["--trace", "t.jsonl", "--request", "0", "--save-fixture", "-"], "--save-fixture cannot write to stdout"),
+        (["--trace", "t.jsonl", "--request", "0", "--save-fixture", "no/x.yaml"], "lies in no folder"),
+    ],
+)
+def test_what_cannot_be_saved_is_said(kvtier: RunsKvtier, tmp_path: Path, args: list[str], message: str) -> None:
+    (tmp_path / "t.jsonl").write_text(request([1, 2]))
+    ran = kvtier("lookup", *args, cwd=tmp_path)
+    assert (ran.stdout, ran.status) == ("", 2)
+    assert message in ran.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["t.jsonl"]

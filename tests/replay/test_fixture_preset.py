@@ -91,6 +91,45 @@ class TestRestoring:
         report = run_fixture(fixture_from_text(text.replace("ops:\n", "ops:\n" + before), "slice.yaml"))
         assert report.verdict == "ok"
 
+    def test_promotions_stay_held_until_the_flush(self) -> None:
+        state = "{held: true, tiers: {t0: [b1]}}"
+        run = "{op: run, id: r1, blocks: [b1], expect: {outcomes: [held]}}"
+        flushed = "{op: run, id: r2, blocks: [b2], expect: {outcomes: [absent]}}"
+        expect_after(state, "{state: {evictable: 2}}", run, "{op: flushed}", flushed, *(["{op: step}"] * 3))
+
+    def test_a_finished_request_goes_on_waiting_for_its_parked_cascade(self) -> None:
+        topology = "topology: {primary: {capacity: 3}, tiers: [{name: t0, request_level: true, lookup_retry: 2}]}"
+        state = (
+            "{blocks: {b1: null}, tiers: {t0: [b1, b2]}, queued: [{tier: t0, req: r8, blocks: [b1]}],"
+            " waiting: [{req: r9, parked: {t0: [b1]}}],"
+            " retries: {t0: {lookups: {b2: 1}, asked_by: {r9: [b2]}}}}"
+        )
+        asked = "{op: request, id: r1}", "{op: lookup, id: r1, block: b2, expect: {result: RETRY}}"
+        again = "{op: lookup, id: r1, block: b2, expect: {result: HIT_PENDING}}"
+        over = "{op: step, expect: {state: {live: [r9, r1]}}}"
+        expect_after(state, "{tier_finished: [{tier: t0, req: r9}]}", *asked, again, over, topology=topology)
+
+    def test_chance_goes_on_where_it_was(self) -> None:
+        """Of two loads the second fails under this seed; a state after the first draw begins with that one."""
+        topology = (
+            "topology: {primary: {capacity: 3}, replay: {max_wait_steps: 1},"
+            " tiers: [{name: t0, fail_rate: 0.3, seed: 7}]}"
+        )
+        run = "{{op: run, id: r1, blocks: [b1], expect: {{outcomes: [{0}]}}}}"
+        expect_after("{tiers: {t0: [b1]}}", "{}", run.format("promoted"), topology=topology)
+        expect_after("{tiers: {t0: [b1]}, draws: {t0: 1}}", "{}", run.format("failed"), topology=topology)
+
+    @pytest.mark.parametrize(
+        ("lost", "why"),
+        [
+            ("reason: evicted, by: r7, tier: t0", "{reason: evicted, by: r7}"),
+            ("reason: refused, by: r7", "{reason: refused, by: r7}"),
+        ],
+    )
+    def test_losses_are_remembered(self, lost: str, why: str) -> None:
+        run = f"{{op: run, id: r1, blocks: [b1], expect: {{outcomes: [absent], tiers: [null], why: {why}}}}}"
+        expect_after(f"{{lost: [{{block: b1, {lost}}}]}}", "{}", run)
+
 
 BLOCKS = st.sampled_from(["b1", "b2", "b3", "b4", "b5"])
 RUNS = st.lists(
@@ -234,6 +273,29 @@ def test_a_state_with_other_keys_is_saved_under_names() -> None:
         ("{live: [r1]}", 'live: request "r1" is live, and a preset restores no live requests', "save the state where"),
         ("{blocks: {b1: 0}, free: 3}", "free: is 3, and the rest of the state makes it 2", None),
         ("{blocks: {b1: 0}, evictable: 0}", "evictable: is 0, and the rest of the state makes it 1", None),
+        ("{held: 1}", "held: expected true or false, found 1", None),
+        (
+            "{waiting: [{req: r1, parked: {t0: [b1]}}]}",
+            'waiting[0].parked.t0: tier "t0" is not request_level: nothing is parked for it',
+            None,
+        ),
+        ("{waiting: [{req: r1, parked: {}}]}", "waiting[0]: waits for nothing: no block of it is parked", None),
+        ("{waiting: [{req: r1}]}", 'waiting[0]: has no "parked"', "expected an object: request-level tier"),
+        (
+            "{retries: {t0: {lookups: {b1: 1}, asked_by: {r1: [b1]}}}}",
+            'retries.t0.asked_by.r1: request "r1" is not waiting, and a tier forgets the others',
+            None,
+        ),
+        ("{retries: {t0: {lookups: {b1: 1}}}}", "retries.t0.lookups.b1: no request in asked_by has asked for it", None),
+        ("{draws: {t0: 3}}", 'draws.t0: tier "t0" has no fail_rate', None),
+        ("{draws: {t0: 99999999999}}", "draws: expected an object: tier → a whole number from 0 to a billion", None),
+        ("{lost: [{block: b1, reason: evicted, by: r1}]}", 'lost[0]: has no "tier"', "expected the tier that it was"),
+        (
+            "{lost: [{block: b1, reason: cold, by: r1}]}",
+            'lost[0].reason: expected evicted or refused, found "cold"',
+            None,
+        ),
+        ("{lost: [{block: b1, reason: evicted, by: r1, tier: t9}]}", 'lost[0].tier: unknown tier "t9"', None),
         ("{blocks: {}, pending_work: true}", "pending_work: is true, and the rest of the state makes it false", None),
     ],
 )
