@@ -17,6 +17,7 @@ from kvtier_cli.replay.packed import PackedList, PackedOrder
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.policies import EvictionPolicy, LruPolicy
 from kvtier_cli.tiering.stores import MemoryStore
+from kvtier_cli.tiering.topology import Topology
 
 _LISTS: Final = ("evicted", "losses", "refused")
 
@@ -35,6 +36,7 @@ class Checkpoint:
     blocks: tuple[PackedOrder, ...]
     history: dict[str, tuple[PackedList, ...]]
     table: BlockTable
+    topology: Topology
 
     def sizes(self) -> dict[int, int]:
         """The arrays that it consists of, identity → bytes; some are shared with other checkpoints."""
@@ -71,6 +73,7 @@ def take(run: TraceRun, after: Checkpoint | None = None) -> Checkpoint:
                 for name in _LISTS
             },
             run.loop.table,
+            run.topology,
         )
     except (TypeError, ValueError, OverflowError):
         raise ManagerError("only a run whose blocks are numbers has checkpoints") from None
@@ -81,7 +84,7 @@ def restore(run: TraceRun, checkpoint: Checkpoint) -> None:
 
     Blocks keep their numbers: the table that gives them out still knows all that it has seen.
     """
-    if run.loop.table is not checkpoint.table:
+    if run.loop.table is not checkpoint.table or run.topology != checkpoint.topology:
         raise ManagerError("the checkpoint was taken from another run")
     history = {name: [part.unpack() for part in parts] for name, parts in checkpoint.history.items()}
     policy = {
