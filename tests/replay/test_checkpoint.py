@@ -19,6 +19,7 @@ from kvtier_cli.replay.recorded_requests import RecordedRequests
 from kvtier_cli.replay.state import manager_state
 from kvtier_cli.replay.trace_run import KeptTiers, TraceRun
 from kvtier_cli.tiering.model import Medium
+from kvtier_cli.tiering.secondary import SecondaryTier
 from kvtier_cli.tiering.topology import PrimarySpec, TierSpec, Topology
 from kvtier_cli.traces.source import TraceSource
 from tests.replay.random_runs import topologies, trace_of
@@ -39,8 +40,14 @@ def everything(run: TraceRun) -> Any:
         manager_state(manager),
         [tier.due_in(job.job_id) for job in manager.transfers.jobs.values() for tier in named(run, job.tier)],
         [run.history.last_loss(key) for key in range(100)],
+        [remembered(tier) for tier in manager.own_tiers()],
         list(manager.transfers._primary_events),
     )
+
+
+def remembered(tier: SecondaryTier) -> Any:
+    lookups, asked_by = tier.lookups_remembered()
+    return lookups, {req_id: sorted(keys) for req_id, keys in asked_by.items()}
 
 
 def named(run: TraceRun, name: str) -> Sequence[Any]:
