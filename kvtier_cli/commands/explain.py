@@ -16,6 +16,7 @@ from kvtier_cli.commands.inputs import (
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.commands.save_fixture import SaveFixtureOption, check_target, save, write_fixture
 from kvtier_cli.errors import ExitStatus, InputError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def command(
     ] = None,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Events to pass over.")] = 0,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
+    save_fixture: SaveFixtureOption = None,
 ) -> int:
     """Tell one request's whole story: each pass, each tier's verdict, waits, what it stored and what it evicted.
 
@@ -80,14 +82,20 @@ def command(
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
     if (limit is not None or offset) and (block is None or not options.json):
         raise InputError("--limit and --offset page a block's life", hint="Give --block and --json with them.")
+    check_target(save_fixture, request=request)
     chosen = given_topology(topology)
     given = None if tiers is None else given_filter(tiers, chosen)
+    from kvtier_cli.replay.trace_run import TraceRun
     from kvtier_cli.traces.source import TraceSource
 
     with TraceSource(trace) as source:
         refuse_fixture(source)
         run, index, explanation = _explain(source, request, block, chosen, given, options, skip_bad=skip_bad)
         warnings = [*warnings_before(chosen, given), *run.warnings]
+        if save_fixture is not None:
+            again = TraceRun([source], chosen, None if given is None else given.parse.filter, skip_bad=skip_bad)
+            saved = save(again, index, None if given is None else given.parse, source)
+            write_fixture(save_fixture, saved, options)
         if options.json:
             _write_json(source, index, explanation, run, given, warnings, limit, offset)
             return ExitStatus.DONE

@@ -18,8 +18,8 @@ from kvtier_cli.traces.model import Request
 
 
 class Arrived(NamedTuple):
-    """A request that is to be replayed next: its blocks as the manager knows them, the filter that holds for it, what it
-    is called, and itself as the trace has it."""
+    """A request that is to be replayed next: its blocks as the manager knows them, the filter that holds for it, what
+    it is called, and itself as the trace has it."""
 
     keys: Sequence[BlockKey]
     parse: FilterParse

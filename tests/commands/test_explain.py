@@ -189,3 +189,12 @@ def test_what_cannot_be_explained_is_said_in_two_lines(
     assert lines[0].startswith(f"error: {said}")
     assert hint in "".join(lines[1:])
     assert len(lines) <= 2
+
+
+def test_the_request_that_is_explained_can_be_saved(kvtier: RunsKvtier, tmp_path: Path) -> None:
+    told = ("explain", "fixtures/agent.jsonl", "--request", "t30.21", "--tiers", "deny")
+    alone = kvtier(*told, cwd=CHECKOUT)
+    ran = kvtier(*told, "--save-fixture", str(tmp_path / "saved.yaml"), cwd=CHECKOUT)
+    assert (ran.stdout, ran.status) == (alone.stdout, 0)
+    replayed = kvtier("replay", "saved.yaml", cwd=tmp_path)
+    assert (replayed.stdout[:3], replayed.stderr, replayed.status) == ("ok ", "", 0)
