@@ -23,7 +23,10 @@ from kvtier_cli.tiering.secondary import SecondaryTier
 from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
 
-_COUNTERS: Final = ("requests", "blocks", "wait_steps", "gave_up", "loaded_promoted", "_seen")
+_COUNTERS: Final = (
+    *("requests", "blocks", "wait_steps", "gave_up", "loaded_promoted"),
+    *("too_large", "largest", "stored_nothing", "_seen"),
+)
 
 
 class Served(Struct, frozen=True, gc=False):
@@ -249,6 +252,7 @@ class ReplayLoop:
         self.too_large += len(too_large)
         self.largest = max([self.largest, *too_large])
         self.stored_nothing += refused == len(sizes) and not too_large
+
 
 def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, list) else value

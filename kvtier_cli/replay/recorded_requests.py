@@ -92,6 +92,7 @@ class RecordedRequests:
                 break
             run.request = self._heads[index]
             numbers = self.numbers(index)
+            loop.prompt = numbers
             yield loop.replay(numbers, self.filter_of(index), loop.first_new(numbers))
         if self._is_whole and loop.requests == len(self._heads):
-            run.warn_of_filters()
+            run.warn_at_end()

@@ -187,7 +187,8 @@ class TraceRun:
     def warn_at_end(self) -> None:
         """All requests are over: what is to be said of their own filters, and of what happened, joins the warnings."""
         self.warn_of_filters()
-        self.warnings += pattern_warnings(self.loop, self.sums, own_filters=self._load_filter is None)
+        for warning in pattern_warnings(self.loop, self.sums, own_filters=self._load_filter is None):
+            self._warn(warning)
 
     def warn_of_filters(self) -> None:
         """What is to be said of the filters of the requests that were read joins the warnings."""

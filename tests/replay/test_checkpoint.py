@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kvtier_cli.errors import ManagerError
 from kvtier_cli.replay.checkpoint import CheckpointKeeper, restore, take
 from kvtier_cli.replay.loop import Served
+from kvtier_cli.replay.patterns import pattern_warnings
 from kvtier_cli.replay.recorded_requests import RecordedRequests
 from kvtier_cli.replay.state import manager_state
 from kvtier_cli.replay.trace_run import KeptTiers, TraceRun
@@ -42,6 +43,8 @@ def everything(run: TraceRun) -> Any:
         [run.history.last_loss(key) for key in range(100)],
         [remembered(tier) for tier in manager.own_tiers()],
         list(manager.transfers._primary_events),
+        manager.ever_admitted(),
+        pattern_warnings(run.loop, run.sums, own_filters=True),
     )
 
 
