@@ -61,7 +61,7 @@ class TestWithoutTerminal:
         assert run == (
             "4 of 5  bug.yaml:7\n"
             "  {op: run, id: r2, blocks: [b1, b3]}\n"
-            "  outcome   outcomes [primary, promoted], why null\n"
+            "  outcome   outcomes [primary, promoted], tiers [null, t0], why null\n"
             "  expected  1 of 1 not met\n"
             "            outcomes (-missing +unexpected): [primary, -primary, +promoted]\n"
             "  cpu       +b3; -b2\n"
