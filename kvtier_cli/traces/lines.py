@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
 
-from kvtier_cli.errors import InputError
-from kvtier_cli.traces.source import TraceSource, unreadable
+from kvtier_cli.traces.source import TraceSource
 
 MAX_LINE_BYTES = 64 << 20
 """The longest line that is read, in bytes: eight million ids. Whatever is longer is no request."""
@@ -21,8 +19,9 @@ class BoundedLines:
     """Iterates over the lines of `source` without their newlines; None stands for a line over `max_line_bytes`.
 
     At most one block and one line are in memory at a time: the rest of a line that is too long is read and thrown
-    away. A byte order mark at the start is dropped. `on_bytes` hears how many bytes each block had, after its lines
-    were used. Raises InputError where the source cannot be read on, or got shorter meanwhile.
+    away. A byte order mark at the start is dropped. `on_bytes` hears how many bytes of the file each block took, packed
+    as they are, after its lines were used. Raises InputError where the source cannot be read on, and TraceFault where
+    it got shorter meanwhile or cannot be unpacked, after the lines that come before.
     """
 
     def __init__(
@@ -45,11 +44,15 @@ class BoundedLines:
         parts: list[bytes] = []  # the start of a line whose end is not read yet
         held = 0
         discarding = False
-        total = 0
+        at_start = True
+        told = 0
         with self._source.open() as stream:
-            while block := self._read(stream, block_bytes):
-                text = block if total else block.removeprefix(_BOM)
-                total += len(block)
+            while block := stream.piece(block_bytes):
+                text = block
+                if at_start:
+                    while len(block) < len(_BOM) and (more := stream.piece(1)):
+                        block += more
+                    text, at_start = block.removeprefix(_BOM), False
                 first, newline, others = text.partition(b"\n")
                 rest = first
                 if newline:
@@ -67,15 +70,8 @@ class BoundedLines:
                         parts, held, discarding = [], 0, True
                         yield None
                 if self._on_bytes is not None:
-                    self._on_bytes(len(block))
-        if total < self._source.size:
-            raise InputError("got shorter while it was read", file=self._source.name, hint="Read it again.")
+                    self._on_bytes(stream.consumed - told)
+                    told = stream.consumed
         if parts:
             self.unterminated = True
             yield b"".join(parts)
-
-    def _read(self, stream: BinaryIO, count: int) -> bytes:
-        try:
-            return stream.read(count)
-        except OSError as error:
-            raise unreadable(error, self._source.name) from None

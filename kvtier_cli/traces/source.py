@@ -1,6 +1,6 @@
-"""Where a trace is read from: a file, a pipe or stdin, as bytes that can be read more than once.
+"""Where a trace is read from: a file, a pipe or stdin, as bytes that can be read more than once, unpacked.
 
-What the bytes mean is not decided here, beyond turning away what is plainly no text.
+What the bytes mean is not decided here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import weakref
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from kvtier_cli.errors import EnvironmentFault, InputError
+from kvtier_cli.traces.compression import TraceFault, compression_of, unpacked
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,26 +26,19 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _SPOOL_BLOCK = 1 << 16
-_JUNK_WINDOW = 1024
-_NOT_TEXT = (
-    (b"\x1f\x8b", "gzip", "gzip -dc"),
-    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc"),
-    (b"BZh", "bzip2", "bzip2 -dc"),
-    (b"\xfd7zXZ\x00", "xz", "xz -dc"),
-    (b"PK\x03\x04", "zip", "unzip -p"),
-)
+_MAGIC_BYTES = 16
 KVLOG_MAGIC = b"\x93KVLOG\r\n"
-"""How a decision log of our own begins: the one binary file of which it can be told what it is for."""
-_OTHER_TEXT = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+"""How a decision log of our own begins: no trace, and worth a hint of its own."""
 
 
 class TraceSource:
     """The bytes of one trace, opened once and readable any number of times, each time the same.
 
     A file counts as long as it was when it was opened: what a writer adds meanwhile is not read, so two passes see
-    the same requests. Stdin (`-`), pipes and devices are copied to an unnamed temporary file first.
+    the same requests. Stdin (`-`), pipes and devices are copied to an unnamed temporary file first. What is packed
+    with gzip or zstd, by its first bytes, is unpacked while it is read.
 
-    Raises InputError for what is missing, a directory, unreadable, empty, compressed or binary, and
+    Raises InputError for what is missing, a directory, unreadable, empty, or compressed in another way, and
     EnvironmentFault where the temporary file cannot be written. Needs a POSIX system (`os.pread`).
     """
 
@@ -53,23 +47,49 @@ class TraceSource:
         self.name = "stdin" if text == STDIN else text
         """How messages call it: the path as it was given, or `stdin`."""
         self.path: Path | None = None if text == STDIN else Path(text)
-        fd = self._spool(_stdin_reader()) if text == STDIN else self._open_path(text)
+        fd = self._spool_stdin() if text == STDIN else self._open_path(text)
         self._fd = fd
         self._close = weakref.finalize(self, os.close, fd)
         self.size = os.fstat(fd).st_size
-        """Bytes there are to read."""
+        """Bytes of the file, packed as they are."""
         try:
-            self._check_text()
+            if not self.size:
+                raise InputError("is empty", file=self.name, hint="Expected a trace: one request a line.")
+            first = self._first(_MAGIC_BYTES)
+            if first.startswith(KVLOG_MAGIC):
+                raise InputError(
+                    "is a decision log, what came of a replay; expected a trace",
+                    file=self.name,
+                    hint="Replay the trace that it was made from; docs/decision-log.md says how to read a log.",
+                )
+            self.compression = compression_of(first, self.name)
+            """"gzip", "zstd", or None for a file that is not packed."""
         except BaseException:
             self.close()
             raise
 
-    def open(self) -> BinaryIO:
-        """A fresh stream from the first byte, independent of the others; it keeps the source open."""
-        return io.BufferedReader(_Window(self, self._fd, self.size))
+    def open(self) -> TraceStream:
+        """A fresh stream from the first byte, independent of the others; it keeps the source open.
+
+        Reading it raises TraceFault where what is packed is cut off or damaged, or the file got shorter.
+        """
+        return TraceStream(_Window(self, self._fd, self.size), self.compression, self.name)
 
     def head(self, count: int = 1 << 16) -> bytes:
-        """The first `count` bytes, or fewer if there are fewer."""
+        """The first `count` bytes, unpacked, or fewer if there are fewer or the rest cannot be unpacked."""
+        if self.compression is None:
+            return self._first(count)
+        parts: list[bytes] = []
+        with self.open() as stream:
+            try:
+                while count and (part := stream.piece(count)):
+                    parts.append(part)
+                    count -= len(part)
+            except TraceFault:
+                pass  # whoever reads on is told
+        return b"".join(parts)
+
+    def _first(self, count: int) -> bytes:
         try:
             return os.pread(self._fd, min(count, self.size), 0)
         except OSError as error:
@@ -108,14 +128,24 @@ class TraceSource:
             if stat.S_ISREG(status.st_mode) and status.st_size:
                 return fd
             # A pipe, a device, or a file that says it is empty: those under /proc are not, only reading tells.
-            copy = self._spool(lambda count: os.read(fd, count))
+            copy = self._spool(lambda count: os.read(fd, count), is_device=stat.S_ISCHR(status.st_mode))
         except BaseException:
             os.close(fd)
             raise
         os.close(fd)
         return copy
 
-    def _spool(self, read: Callable[[int], bytes]) -> int:
+    def _spool_stdin(self) -> int:
+        if sys.stdin is None:
+            raise InputError("is closed", file=self.name)
+        read = sys.stdin.buffer.read
+        try:
+            is_device = stat.S_ISCHR(os.fstat(sys.stdin.fileno()).st_mode)
+        except (OSError, ValueError, AttributeError):  # something else stands in its place
+            is_device = False
+        return self._spool(read, is_device=is_device)
+
+    def _spool(self, read: Callable[[int], bytes], *, is_device: bool) -> int:
         """Copies all that `read` gives into a temporary file without a name; returns a descriptor of it."""
         import tempfile
 
@@ -131,8 +161,8 @@ class TraceSource:
                     raise unreadable(error, self.name) from None
                 if not block:
                     break
-                if b"\0" in block:  # no text has one, and /dev/zero never ends
-                    raise _binary(self.name)
+                if is_device and b"\0" in block:  # a terminal gives none, and /dev/zero never ends
+                    raise InputError("is a device that gives binary data; expected a trace", file=self.name)
                 try:
                     spool.write(block)
                 except OSError as error:
@@ -143,28 +173,24 @@ class TraceSource:
             except OSError as error:
                 raise _spool_fault(self.name, error) from None
 
-    def _check_text(self) -> None:
-        head = self.head(_JUNK_WINDOW)
-        if not head:
-            raise InputError("is empty", file=self.name, hint="Expected a trace: one request a line.")
-        for magic, kind, command in _NOT_TEXT:
-            if head.startswith(magic):
-                raise InputError(
-                    f"is compressed ({kind}), and compressed traces cannot be read",
-                    file=self.name,
-                    hint=f"Decompress it first: {command} FILE | kvtier … -",
-                )
-        if head.startswith(KVLOG_MAGIC):
-            raise InputError(
-                "is a decision log, what came of a replay; expected a trace",
-                file=self.name,
-                hint="Replay the trace that it was made from; docs/decision-log.md says how to read a log.",
-            )
-        for magic, encoding in _OTHER_TEXT:
-            if head.startswith(magic):
-                raise InputError(f"is {encoding} text; expected UTF-8", file=self.name)
-        if b"\0" in head:
-            raise _binary(self.name)
+
+class TraceStream(io.BufferedReader):
+    """The bytes of a source in order, unpacked."""
+
+    def __init__(self, window: _Window, compression: str | None, name: str) -> None:
+        self._window = window
+        raw: io.RawIOBase = window
+        if compression is not None:
+            raw = unpacked(io.BufferedReader(window), compression, name)
+        super().__init__(raw)
+        self.piece: Callable[[int], bytes] = window.take if compression is None else self.read1
+        """Gives some of the next bytes, at most as many as it is asked for and all that come before a fault; none at
+        the end. Not to be mixed with other ways to read."""
+
+    @property
+    def consumed(self) -> int:
+        """How many bytes of the file were taken so far, packed as they are."""
+        return self._window.position
 
 
 class _Window(io.RawIOBase):
@@ -174,21 +200,31 @@ class _Window(io.RawIOBase):
         super().__init__()
         self._owner = owner  # as long as a stream lives, its descriptor does
         self._fd = fd
-        self._left = size
-        self._position = 0
+        self._size = size
+        self.position = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self.take(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def take(self, count: int) -> bytes:
+        """The next bytes, at most `count`."""
         if self._owner.closed:  # the number of its descriptor may be another file's by now
             raise ValueError("read from a source that was closed")
-        view = memoryview(buffer).cast("B")
-        data = os.pread(self._fd, min(len(view), self._left), self._position)
-        view[: len(data)] = data
-        self._position += len(data)
-        self._left -= len(data)
-        return len(data)
+        left = self._size - self.position
+        try:
+            data = os.pread(self._fd, min(count, left), self.position)
+        except OSError as error:
+            raise unreadable(error, self._owner.name) from None
+        if left and count and not data:
+            raise TraceFault("got shorter while it was read", file=self._owner.name, hint="Read it again.")
+        self.position += len(data)
+        return data
 
 
 def unreadable(error: OSError | ValueError, name: str) -> InputError:
@@ -200,21 +236,11 @@ def unreadable(error: OSError | ValueError, name: str) -> InputError:
     return InputError(f"cannot be read: {(error.strerror or str(error)).lower()}", file=name)
 
 
-def _binary(name: str) -> InputError:
-    return InputError("is binary data, not text", file=name, hint="Expected a trace: one JSON object a line, in UTF-8.")
-
-
 def _spool_fault(name: str, error: OSError) -> EnvironmentFault:
     return EnvironmentFault(
         f"{name} cannot be copied to a temporary file: {(error.strerror or str(error)).lower()}",
         hint="Make room in the temporary folder, or set TMPDIR to another.",
     )
-
-
-def _stdin_reader() -> Callable[[int], bytes]:
-    if sys.stdin is None:
-        raise InputError("is closed", file="stdin")
-    return sys.stdin.buffer.read
 
 
 def _near_file(path: str) -> str | None:

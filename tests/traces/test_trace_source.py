@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import io
 import os
 import sys
@@ -157,43 +156,28 @@ def test_a_process_without_stdin_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "kind", "command"),
+    ("magic", "kind", "command"),
     [
-        (gzip.compress(TEXT), "gzip", "gzip -dc"),
-        (gzip.compress(TEXT)[:12], "gzip", "gzip -dc"),
-        (b"\x28\xb5\x2f\xfd" + bytes(20), "zstd", "zstd -dc"),
-        (b"PK\x03\x04" + bytes(20), "zip", "unzip -p"),
+        (b"PK\x03\x04", "zip", "unzip -p"),
+        (b"BZh9", "bzip2", "bzip2 -dc"),
+        (b"\xfd7zXZ\x00", "xz", "xz -dc"),
+        (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
     ],
-    ids=["gzip", "cut gzip", "zstd", "zip"],
 )
-def test_a_compressed_trace_is_told_by_its_bytes_not_its_name(
-    content: bytes, kind: str, command: str, tmp_path: Path
+def test_compression_that_is_not_read_is_named_with_a_way_around(
+    magic: bytes, kind: str, command: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"is compressed \({kind}\)") as caught:
+    path.write_bytes(magic + bytes(20))
+    with pytest.raises(InputError, match=rf"is compressed \({kind}\); of") as caught:
         TraceSource(path)
     assert caught.value.hint is not None
     assert command in caught.value.hint
 
 
-def test_binary_junk_is_turned_away(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_bytes(b"\x7fELF\x02\x01\x01\x00")
-    with pytest.raises(InputError, match="is binary data, not text"):
-        TraceSource(path)
-
-
-def test_utf16_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text(TEXT.decode(), encoding="utf-16")
-    with pytest.raises(InputError, match="is UTF-16 text; expected UTF-8"):
-        TraceSource(path)
-
-
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
 def test_an_endless_binary_device_ends() -> None:
-    with pytest.raises(InputError, match="is binary data, not text"):
+    with pytest.raises(InputError, match="is a device that gives binary data"):
         TraceSource("/dev/zero")
 
 
