@@ -21,6 +21,7 @@ from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.topology import PRIMARY_NAME
 from kvtier_cli.traces.detect import read_trace
 from kvtier_cli.traces.model import Request
+from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.traces.order import in_arrival_order
 from kvtier_cli.traces.source import TraceSource
 
@@ -38,13 +39,13 @@ class BlockMatch(NamedTuple):
     holders: tuple[str, ...]
 
 
-def find_request(source: TraceSource, text: str, *, skip_bad: bool = False) -> int:
+def find_request(source: TraceSource, text: str, reading: TraceOptions = AS_IT_SAYS, *, skip_bad: bool = False) -> int:
     """The number, from 0 in order of arrival, of the request that `text` means: its own id in the trace, else the
     number itself, `1204` or `r1204`. Reads the trace once. Raises InputError for one that there is not."""
     total = 0
     found: list[Request] = []
     known: list[str] = []
-    requests, _ = in_arrival_order(read_trace(source, skip_bad=skip_bad))
+    requests, _ = in_arrival_order(read_trace(source, reading, skip_bad=skip_bad))
     for request in requests:
         total += 1
         if request.request_id is not None:

@@ -22,7 +22,7 @@ from kvtier_cli.tiering.secondary import SecondaryTierManager
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.traces.detect import read_trace
 from kvtier_cli.traces.model import Request
-from kvtier_cli.traces.mooncake import BLOCK_TOKENS
+from kvtier_cli.traces.options import AS_IT_SAYS, BLOCK_TOKENS, TraceOptions
 from kvtier_cli.traces.order import in_arrival_order
 from kvtier_cli.traces.source import TraceSource
 
@@ -50,8 +50,8 @@ class TraceRun:
     """One run of a manager over one trace, or over several one after another.
 
     `kept` gives it the tiers; without, it makes some in memory. `table` is one that it shares with other runs.
-    `load_filter` applies to every request; None leaves each its own. `on_bytes` hears of progress. With `timed` it adds
-    up in `read_seconds` what reading took, sorting included.
+    `load_filter` applies to every request; None leaves each its own. `reading`: what the traces leave open. `on_bytes`
+    hears of progress. With `timed` it adds up in `read_seconds` what reading took, sorting included.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class TraceRun:
         topology: Topology,
         load_filter: TierFilter | None = None,
         *,
+        reading: TraceOptions = AS_IT_SAYS,
         skip_bad: bool = False,
         on_bytes: Callable[[int], object] | None = None,
         events: bool = False,
@@ -70,6 +71,7 @@ class TraceRun:
         self.topology = topology
         self._sources = sources
         self._load_filter = load_filter
+        self._options = reading
         self._skip_bad = skip_bad
         self._on_bytes = on_bytes
         self._timed = timed
@@ -132,9 +134,14 @@ class TraceRun:
     def requests(self) -> Iterator[Request]:
         """The requests of all sources in arrival order, each source's for itself; `block_tokens` is settled with the
         first."""
-        given = self.topology.block.tokens or BLOCK_TOKENS
         for source in self._sources:
-            reader = read_trace(source, block_tokens=given, skip_bad=self._skip_bad, on_bytes=self._on_bytes)
+            reader = read_trace(
+                source,
+                self._options,
+                block_tokens=self.topology.block.tokens,
+                skip_bad=self._skip_bad,
+                on_bytes=self._on_bytes,
+            )
             self._reading = source.name
             started = perf_counter()
             ordered, fall = in_arrival_order(reader)

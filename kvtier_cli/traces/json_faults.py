@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 import msgspec
 
 from kvtier_cli.errors import InputError
+from kvtier_cli.wording import nearest
 
 _SYNTAX = re.compile(r"JSON is malformed: (?P<reason>.*) \(byte (?P<offset>\d+)\)$")
 _VALUE = re.compile(r"(?P<reason>.*?)(?: - at `(?P<path>\$.*)`)?$", re.DOTALL)
 _UNION = re.compile(r"`([^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`$")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 _WORD_START = re.compile(rb"-?[A-Za-z]*$")
 _TOKEN = re.compile(r"-?\w[\w.+-]*|.", re.DOTALL)
@@ -39,16 +42,18 @@ def json_fault(
     file: str,
     number: int,
     unterminated: bool = False,
+    what: str = "request",
+    fields: Sequence[str] = (),
 ) -> InputError:
     """The InputError for `line` (the `number`-th, from 1), which msgspec or the UTF-8 codec refused with `error`.
 
-    `unterminated`: it is the file's last line and has no newline, so it may have been cut off. Only the error for a
-    line that was has a hint.
+    `unterminated`: it is the file's last line and has no newline, so it may have been cut off. `what` a line is; the
+    `fields` that it may have, where others are refused.
     """
     if isinstance(error, RecursionError):
         return InputError("brackets are nested too deeply; a request needs three levels", file=file, line=number)
     if isinstance(error, msgspec.ValidationError):
-        return _value_fault(str(error), file, number)
+        return _value_fault(str(error), file, number, what, fields)
     if isinstance(error, UnicodeDecodeError) or "UTF-8" in str(error):
         return _encoding_fault(line, file, number)
     end = len(line.rstrip())
@@ -105,14 +110,18 @@ def _syntax_words(reason: str, before: str, rest: str) -> str:
     return f'{words}, found "{found}"{after}'
 
 
-def _value_fault(message: str, file: str, number: int) -> InputError:
+def _value_fault(message: str, file: str, number: int, what: str, fields: Sequence[str]) -> InputError:
     match = _VALUE.match(message)
     reason, path = (match["reason"], match["path"]) if match else (message, None)
     if missing := _MISSING.match(reason):
-        return InputError(f"the request has no {missing['name']}", file=file, line=number)
+        return InputError(f"the {what} has no {missing['name']}", file=file, line=number)
+    if unknown := _UNKNOWN.match(reason):
+        near = nearest(unknown["name"], fields)
+        hint = f'Did you mean "{near}"?' if near else f"Its fields are {', '.join(fields)}."
+        return InputError(f'a {what} has no field "{shown(unknown["name"])}"', file=file, line=number, hint=hint)
     words = _VALUE_WORDS.get(reason) or _UNION.sub(_alternatives, reason[:1].lower() + reason[1:])
     if path is None:
-        words = words.replace("expected object", "expected a JSON object (a request)")
+        words = words.replace("expected object", f"expected a JSON object (a {what})")
     return InputError(words, file=file, line=number, path=path)
 
 

@@ -29,3 +29,8 @@ class Request(msgspec.Struct, gc=False):
     params: bytes | None = None
     """Its `kv_transfer_params` as undecoded JSON (`b"null"` too), None where it carries none. A trace that gives
     only `kv_load_tiers` is read as `{"kv_load_tiers": …}`, so that there is one shape to decode."""
+    session_id: str | None = None
+    """The conversation it belongs to, where the trace says so."""
+    tags: tuple[str | None, ...] | None = None
+    """Values of the fields that the reader was asked for (`TraceOptions.tags`), in their order: text as it is, other
+    values as JSON, None for what the record does not have. None altogether where no field was asked for."""

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from math import inf
 
 from kvtier_cli.traces.model import Request
-from kvtier_cli.traces.mooncake import MooncakeReader, first_fall
+from kvtier_cli.traces.reader import TraceReader
 
 
-def in_arrival_order(reader: MooncakeReader) -> tuple[Iterable[Request], int | None]:
+def in_arrival_order(reader: TraceReader) -> tuple[Iterable[Request], int | None]:
     """The requests of a trace as they arrived, and the first line that was out of order (None: none was).
 
     A trace in order streams; another has to be held in memory whole.
     """
-    fall = first_fall(reader.source)
+    fall = reader.first_fall()
     return (reader, None) if fall is None else (arrival_sorted(reader), fall)
 
 

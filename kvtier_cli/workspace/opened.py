@@ -20,6 +20,7 @@ from kvtier_cli.tiering.stores import BlockStore, MemoryStore
 from kvtier_cli.tiering.stores.disk_faults import DATABASE
 from kvtier_cli.tiering.topology import PRIMARY_NAME, TierSpec, Topology
 from kvtier_cli.tiering.topology_file import load_topology
+from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.workspace.layout import TIERS, TOPOLOGY, store_name
 from kvtier_cli.workspace.lock import LOCK_TIMEOUT, WorkspaceLock
 from kvtier_cli.workspace.snapshot import primary_lists, restore_primary
@@ -112,6 +113,7 @@ class Workspace:
         sources: Sequence[TraceSource] = (),
         load_filter: TierFilter | None = None,
         *,
+        reading: TraceOptions = AS_IT_SAYS,
         skip_bad: bool = False,
         on_bytes: Callable[[int], object] | None = None,
         timed: bool = False,
@@ -139,7 +141,14 @@ class Workspace:
 
         kept = KeptTiers(self.tiers, self.is_writable and self.is_empty, self.state.block_tokens, settle)
         run = TraceRun(
-            sources, self.topology, load_filter, skip_bad=skip_bad, on_bytes=on_bytes, timed=timed, kept=kept
+            sources,
+            self.topology,
+            load_filter,
+            reading=reading,
+            skip_bad=skip_bad,
+            on_bytes=on_bytes,
+            timed=timed,
+            kept=kept,
         )
         restore_primary(run.manager.primary, self.state.primary)
         self._run = run

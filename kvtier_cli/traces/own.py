@@ -1,0 +1,156 @@
+"""kvtier's own traces: JSONL with a header, able to hold all that a `Request` has. Reads and writes them.
+
+The first line is `{"kvtier": "trace", "version": 1, "block_tokens": 16}`, with a `source` in words if one likes. Each
+line after it is a request: `hash_ids` and `input_length`, and what there is of `request_id`, `session_id`, `timestamp`
+(ms), `output_length`, `kv_transfer_params` (as the server would get them) and `tags`, an object of names and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import BinaryIO, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from kvtier_cli.errors import InputError
+from kvtier_cli.traces.ids import canonical_ids
+from kvtier_cli.traces.json_faults import json_fault
+from kvtier_cli.traces.json_lines import JsonLinesReader
+from kvtier_cli.traces.json_tags import Tags, tag_reader
+from kvtier_cli.traces.model import Request
+
+KIND: Final = "trace"
+"""The header's value of the key `kvtier`."""
+VERSION: Final = 1
+
+_Tag = str | int | float | bool | None
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    kvtier: str
+    version: int
+    block_tokens: int
+    source: str | None = None
+
+
+class _Row(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    hash_ids: list[int | str]
+    input_length: int
+    output_length: int | None = None
+    timestamp: int | float | None = None
+    request_id: str | None = None
+    session_id: str | None = None
+    kv_transfer_params: Raw | UnsetType = UNSET
+    tags: dict[str, _Tag] | None = None
+
+
+class _Tagged(msgspec.Struct, gc=False):
+    tags: Raw = Raw(b"null")
+
+
+class OwnReader(JsonLinesReader[_Row]):
+    """Reads a trace in kvtier's own format; see TraceReader. Tags come from `tags`, or else are fields of the row."""
+
+    HAS_HEADER = True
+    USUAL = msgspec.json.Decoder(_Row)
+    FIELDS = _Row.__struct_fields__
+
+    def _header(self, line: bytes, number: int) -> None:
+        file = self.source.name
+        try:
+            version = msgspec.json.decode(line, type=dict[str, Raw]).get("version", Raw(b"1"))
+            if bytes(version) != b"%d" % VERSION and bytes(version).isdigit():
+                raise InputError(
+                    f"is a kvtier trace of version {bytes(version).decode()[:20]}; this kvtier reads version {VERSION}",
+                    file=file,
+                    line=number,
+                )
+            header = msgspec.json.decode(line, type=_Header)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            fault = json_fault(line, error, file=file, number=number, what="header", fields=_Header.__struct_fields__)
+            fault.hint = 'Expected a header: {"kvtier": "trace", "version": 1, "block_tokens": 16}.'
+            raise fault from None
+        if header.kvtier != KIND:
+            raise InputError(f'expected "{KIND}"', file=file, line=number, path="$.kvtier")
+        self._settle_block_tokens(header.block_tokens, number, "$.block_tokens")
+
+    def _request(self, row: _Row, number: int) -> Request:
+        self._check_length(row.input_length, number, "$.input_length")
+        if row.output_length is not None:
+            self._check_length(row.output_length, number, "$.output_length")
+        params = row.kv_transfer_params
+        return Request(
+            self.requests,
+            number,
+            row.input_length,
+            canonical_ids(row.hash_ids),
+            row.output_length,
+            None if row.timestamp is None else self._time(row.timestamp, number),
+            row.request_id,
+            None if isinstance(params, UnsetType) else bytes(params),
+            row.session_id,
+        )
+
+    def _tag_reader(self) -> Callable[[bytes], Tags] | None:
+        if not self.options.tags:
+            return None
+        of_object = tag_reader(self.options.tags)
+        tags_of = msgspec.json.Decoder(_Tagged).decode
+
+        def read(line: bytes) -> Tags:
+            tags = tags_of(line).tags
+            fields = of_object(line)
+            if bytes(tags) == b"null":
+                return fields
+            return tuple(
+                [own if own is not None else field for own, field in zip(of_object(tags), fields, strict=True)]
+            )
+
+        return read
+
+
+class TraceWriter:
+    """Writes requests as a trace in kvtier's own format to `stream`, the header at once.
+
+    `block_tokens`: tokens a block. `tag_names`: what the values of `Request.tags` are called. `source`: where the
+    requests come from, in words. Whatever is written is read again as it was, but for its place in the file.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, block_tokens: int, *, tag_names: Sequence[str] = (), source: str | None = None
+    ) -> None:
+        self._write = stream.write
+        self._tag_names = tag_names
+        header: dict[str, object] = {"kvtier": KIND, "version": VERSION, "block_tokens": block_tokens}
+        if source is not None:
+            header["source"] = source
+        self._write(msgspec.json.encode(header) + b"\n")
+
+    def write(self, request: Request) -> None:
+        """One request, on a line."""
+        fields: list[tuple[str, object]] = [
+            ("request_id", request.request_id),
+            ("session_id", request.session_id),
+            ("timestamp", request.timestamp),
+            ("input_length", request.input_length),
+            ("output_length", request.output_length),
+            ("hash_ids", request.hash_ids),
+        ]
+        parts = [b'"%b":%b' % (name.encode(), _encoded(value)) for name, value in fields if value is not None]
+        if request.params is not None:
+            parts.append(b'"kv_transfer_params":' + msgspec.json.format(request.params, indent=-1))
+        if request.tags is not None:
+            tags = {name: tag for name, tag in zip(self._tag_names, request.tags, strict=True) if tag is not None}
+            if tags:
+                parts.append(b'"tags":' + msgspec.json.encode(tags))
+        self._write(b"{" + b",".join(parts) + b"}\n")
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except OverflowError:  # an int of more than 64 bits
+        if isinstance(value, list):
+            return b"[" + b",".join(map(_encoded, value)) + b"]"
+        return str(value).encode()
