@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kvtier_cli.commands.inputs import FILTER_HELP, warnings_before
+from kvtier_cli.commands.inputs import (
+    FILTER_HELP,
+    BlockTokensOption,
+    FormatOption,
+    TimeUnitOption,
+    read_options,
+    warnings_before,
+)
 from kvtier_cli.commands.options import Shared, shared
 from kvtier_cli.errors import ExitStatus, InputError
 
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     from kvtier_cli.replay.compare import Comparison
     from kvtier_cli.replay.compare_checks import FailOn
     from kvtier_cli.replay.figure_expr import Judged
+    from kvtier_cli.traces.options import TraceOptions
     from kvtier_cli.traces.source import TraceSource
 
 EXAMPLES = (
@@ -74,6 +82,9 @@ def command(
     offset: Annotated[
         int, typer.Option("--offset", metavar="N", min=0, max=_MOST_SHOWN, help="How many of these to pass over.")
     ] = 0,
+    trace_format: FormatOption = None,
+    block_tokens: BlockTokensOption = None,
+    time_unit: TimeUnitOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
 ) -> int:
     """Compare two to six variants over one trace, in one pass: their figures, and the requests that end otherwise.
@@ -86,6 +97,7 @@ def command(
     options = shared(ctx)
     if trace == "-" and tiers and "-" in tiers:
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
+    reading = read_options(trace_format, block_tokens, time_unit)
     given = {"--tiers": tiers, "--topology": topology, "--policy": policy, "--primary": primary}
     variants, common = given_variants({option: values or [] for option, values in given.items()})
     demands = _demands(fail_on or [], variants)
@@ -93,7 +105,7 @@ def command(
 
     with TraceSource(trace) as source:
         before = [warnings_before(variant.topology, variant.given) for variant in variants]
-        comparison = _run(source, variants, options, keep=offset + limit, skip_bad=skip_bad)
+        comparison = _run(source, variants, options, reading, keep=offset + limit, skip_bad=skip_bad)
         figures = [run.figures() for run in comparison.runs]
         judged = [(demand, demand.judge(figures)) for demand in demands]
         warnings = [[*early, *run.warnings] for early, run in zip(before, comparison.runs, strict=True)]
@@ -118,7 +130,13 @@ def _demands(texts: Sequence[str], variants: Sequence[GivenVariant]) -> list[Fai
 
 
 def _run(
-    source: TraceSource, variants: Sequence[GivenVariant], options: Shared, *, keep: int, skip_bad: bool
+    source: TraceSource,
+    variants: Sequence[GivenVariant],
+    options: Shared,
+    reading: TraceOptions,
+    *,
+    keep: int,
+    skip_bad: bool,
 ) -> Comparison:
     import gc
 
@@ -133,6 +151,7 @@ def _run(
             [Variant(each.topology, None if each.given is None else each.given.parse.filter) for each in variants],
             keep=keep,
             block_tokens=_block_tokens(variants),
+            reading=reading,
             skip_bad=skip_bad,
             on_bytes=advance,
         )

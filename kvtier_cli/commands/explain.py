@@ -9,9 +9,13 @@ import typer
 
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
+    BlockTokensOption,
+    FormatOption,
+    TimeUnitOption,
     TopologyOption,
     given_filter,
     given_topology,
+    read_options,
     refuse_fixture,
     warnings_before,
 )
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from kvtier_cli.replay.explain import Explanation
     from kvtier_cli.replay.trace_run import TraceRun
     from kvtier_cli.tiering.topology import Topology
+    from kvtier_cli.traces.options import TraceOptions
     from kvtier_cli.traces.source import TraceSource
 
 EXAMPLES = (
@@ -37,7 +42,7 @@ EXAMPLES = (
 
 def command(
     ctx: typer.Context,
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (JSONL, - is stdin).")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace; - is stdin.")],
     request: Annotated[
         str, typer.Option("--request", metavar="ID", help="Its id in the trace, or its number from 0 (1204, r1204).")
     ],
@@ -69,6 +74,9 @@ def command(
         ),
     ] = None,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Events to pass over.")] = 0,
+    trace_format: FormatOption = None,
+    block_tokens: BlockTokensOption = None,
+    time_unit: TimeUnitOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     save_fixture: SaveFixtureOption = None,
 ) -> int:
@@ -78,6 +86,7 @@ def command(
     says what this one request would have got without, after the same history.
     """
     options = shared(ctx)
+    reading = read_options(trace_format, block_tokens, time_unit)
     if trace == "-" and tiers == "-":
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
     if (limit is not None or offset) and (block is None or not options.json):
@@ -89,8 +98,9 @@ def command(
     from kvtier_cli.traces.source import TraceSource
 
     with TraceSource(trace) as source:
-        refuse_fixture(source)
-        run, index, explanation = _explain(source, request, block, chosen, given, options, skip_bad=skip_bad)
+        if reading.format is None:
+            refuse_fixture(source)
+        run, index, explanation = _explain(source, request, block, chosen, given, options, reading, skip_bad=skip_bad)
         warnings = [*warnings_before(chosen, given), *run.warnings]
         if save_fixture is not None:
             again = TraceRun([source], chosen, None if given is None else given.parse.filter, skip_bad=skip_bad)
@@ -116,6 +126,7 @@ def _explain(
     topology: Topology,
     given: GivenFilter | None,
     options: Shared,
+    reading: TraceOptions,
     *,
     skip_bad: bool,
 ) -> tuple[TraceRun, int, Explanation]:
@@ -133,11 +144,12 @@ def _explain(
             [source],
             topology,
             None if parse is None else parse.filter,
+            reading=reading,
             skip_bad=skip_bad,
             on_bytes=advance,
         )
 
-    index = find_request(source, request, skip_bad=skip_bad)
+    index = find_request(source, request, reading, skip_bad=skip_bad)
     with progress(source.size, f"reading {source.name}", options.progress) as advance:
         prompt = read_prompt(new_run(advance), index)
     at = None if block is None else find_block(prompt, block, f"request {request}", source.name)

@@ -1,11 +1,12 @@
-"""The options by which commands take filters and topologies, and what they read from them. Prints nothing."""
+"""The options by which commands take filters, topologies and traces, and what they read from them. Prints nothing."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,8 +17,7 @@ from kvtier_cli.tiering.topology import BUILT_IN, Tiers, Topology
 if TYPE_CHECKING:
     from kvtier_cli.tiering.vllm.capacity import Sizes
     from kvtier_cli.tiering.vllm.imported import VllmTopology
-
-if TYPE_CHECKING:
+    from kvtier_cli.traces.options import TimeUnit, TraceOptions
     from kvtier_cli.traces.source import TraceSource
 
 FILTER_HELP = (
@@ -36,6 +36,44 @@ TopologyOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="NAME", help="The format of the traces; without it their content tells.", show_default=False
+    ),
+]
+BlockTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        "--block-tokens", metavar="N", help="Tokens a block, where a trace does not state them.", show_default=False
+    ),
+]
+TimeUnitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time-unit",
+        metavar="s|ms|us",
+        help="Of a trace's times, where its format leaves that open.",
+        show_default=False,
+    ),
+]
+
+
+def read_options(
+    trace_format: str | None, block_tokens: int | None, time_unit: str | None, tags: Sequence[str] = ()
+) -> TraceOptions:
+    """What `--format`, `--block-tokens` and `--time-unit` say about how traces are read. Raises InputError."""
+    from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
+
+    if trace_format is None and block_tokens is None and time_unit is None and not tags:
+        return AS_IT_SAYS
+    if trace_format is not None:
+        from kvtier_cli.traces.formats import find_format
+
+        trace_format = find_format(trace_format).name
+    return TraceOptions(trace_format, block_tokens, cast("TimeUnit | None", time_unit), tuple(tags))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kvtier_cli.commands.inputs import FILTER_HELP, GivenFilter, given_filter
+from kvtier_cli.commands.inputs import (
+    FILTER_HELP,
+    BlockTokensOption,
+    FormatOption,
+    GivenFilter,
+    TimeUnitOption,
+    given_filter,
+    read_options,
+)
 from kvtier_cli.commands.options import Shared, shared
 from kvtier_cli.commands.workspace_options import LOCK_TIMEOUT, LockTimeoutOption, WorkspaceOption, opened
 from kvtier_cli.errors import ExitStatus, InputError
@@ -16,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kvtier_cli.replay.trace_run import TraceRun
+    from kvtier_cli.traces.options import TraceOptions
     from kvtier_cli.traces.source import TraceSource
     from kvtier_cli.workspace import Workspace
 
@@ -31,9 +40,7 @@ _SAVE_EVERY: Final = 10.0
 
 def command(
     ctx: typer.Context,
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Traces (JSONL), one after another; - is stdin.")
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Traces, one after another; - is stdin.")],
     tiers: Annotated[
         str | None,
         typer.Option("--tiers", metavar="FILTER", help=f"Applies to every request. {FILTER_HELP}", show_default=False),
@@ -43,6 +50,9 @@ def command(
     ] = "64",
     workspace: WorkspaceOption = None,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    trace_format: FormatOption = None,
+    block_tokens: BlockTokensOption = None,
+    time_unit: TimeUnitOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Tell the seconds it took.")] = False,
 ) -> int:
@@ -55,15 +65,16 @@ def command(
     payload_bytes = _payload_bytes(payload)
     if tiers == "-" and "-" in files:
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
+    reading = read_options(trace_format, block_tokens, time_unit)
     with ExitStack() as stack:
-        sources = [stack.enter_context(_trace(file)) for file in files]
+        sources = [stack.enter_context(_trace(file, told=trace_format is not None)) for file in files]
         space = stack.enter_context(
             opened(_found_or_made(workspace, options), "kvtier load", write=True, lock_timeout=lock_timeout)
         )
         given = None if tiers is None else given_filter(tiers, space.topology)
         before = _warnings(space, given)
         run, figures, times = _load(
-            space, sources, given, options, skip_bad=skip_bad, timed=timing, payload_bytes=payload_bytes
+            space, sources, given, options, reading, skip_bad=skip_bad, timed=timing, payload_bytes=payload_bytes
         )
     _show(space, [source.name for source in sources], run, given, figures, before, times, options)
     return ExitStatus.DONE
@@ -81,12 +92,13 @@ def _payload_bytes(text: str) -> int | None:
         raise InputError(f"--payload: {error.message}, or real", hint=error.hint) from error
 
 
-def _trace(file: str) -> TraceSource:
+def _trace(file: str, *, told: bool) -> TraceSource:
+    """A trace, opened. `told`: that it is one is known, however it looks."""
     from kvtier_cli.traces.detect import HEAD_BYTES, looks_like_fixture
     from kvtier_cli.traces.source import TraceSource
 
     source = TraceSource(file)
-    if file != "-" and looks_like_fixture(source.head(HEAD_BYTES), file):
+    if not told and file != "-" and looks_like_fixture(source.head(HEAD_BYTES), file):
         source.close()
         raise InputError("is a scripted fixture, not a trace", file=file, hint="Run it with kvtier replay.")
     return source
@@ -123,6 +135,7 @@ def _load(
     sources: list[TraceSource],
     given: GivenFilter | None,
     options: Shared,
+    reading: TraceOptions,
     *,
     skip_bad: bool,
     timed: bool,
@@ -142,6 +155,7 @@ def _load(
         run = space.run(
             sources,
             None if given is None else given.parse.filter,
+            reading=reading,
             skip_bad=skip_bad,
             on_bytes=advance,
             timed=timed,

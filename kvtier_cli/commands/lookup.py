@@ -9,10 +9,14 @@ import typer
 
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
+    BlockTokensOption,
+    FormatOption,
     GivenFilter,
+    TimeUnitOption,
     TopologyOption,
     given_filter,
     given_topology,
+    read_options,
     refuse_fixture,
     warnings_before,
 )
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from kvtier_cli.replay.trace_lookup import BlockMatch
     from kvtier_cli.tiering.filters import FilterParse
     from kvtier_cli.tiering.topology import Topology
+    from kvtier_cli.traces.options import TraceOptions
 
 EXAMPLES = (
     "kvtier lookup --trace fixtures/chat.jsonl --request 284 --tiers local \\\n      --topology fixtures/demo.toml",
@@ -63,7 +68,7 @@ def command(
         typer.Option(
             "--trace",
             metavar="FILE",
-            help="The history: a trace (JSONL, - is stdin). Without it the tiers are those of the workspace.",
+            help="The history: a trace (- is stdin). Without it the tiers are those of the workspace.",
             show_default=False,
         ),
     ] = None,
@@ -85,6 +90,9 @@ def command(
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     rows: Annotated[bool, typer.Option("--rows", help="A row a block, however many there are.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Names and ids whole.")] = False,
+    trace_format: FormatOption = None,
+    block_tokens: BlockTokensOption = None,
+    time_unit: TimeUnitOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     save_fixture: SaveFixtureOption = None,
 ) -> int:
@@ -96,11 +104,15 @@ def command(
     """
     options = shared(ctx)
     check_target(save_fixture, request=None if trace is None else request)
+    reading = read_options(trace_format, block_tokens, time_unit)
     if trace is None:
         if request is not None:
             raise InputError("--request is one of a trace", hint="Give --trace FILE with it.")
         if _is_typed(ctx, "topology"):
             raise InputError("--topology does not apply to a workspace, which has its own", hint="Give --trace FILE.")
+        for option, value in (("--format", trace_format), ("--block-tokens", block_tokens), ("--time-unit", time_unit)):
+            if value is not None:
+                raise InputError(f"{option} says how a trace is read", hint="Give --trace FILE with it.")
     elif commit or _is_typed(ctx, "workspace"):
         raise InputError("--trace looks into no workspace", hint="Leave out --workspace and --commit, or --trace.")
     if request is not None and blocks:
@@ -118,7 +130,15 @@ def command(
     chosen = given_topology(topology)
     parse = None if tiers is None else given_filter(tiers, chosen).parse
     found = look_up(
-        trace, request, blocks or (), chosen, parse, options, skip_bad=skip_bad, saves=save_fixture is not None
+        trace,
+        request,
+        blocks or (),
+        chosen,
+        parse,
+        options,
+        reading=reading,
+        skip_bad=skip_bad,
+        saves=save_fixture is not None,
     )
     if save_fixture is not None and found.saved is not None:
         write_fixture(save_fixture, found.saved, options)
@@ -159,6 +179,7 @@ def look_up(
     parse: FilterParse | None,
     options: Shared,
     *,
+    reading: TraceOptions | None = None,
     skip_bad: bool = False,
     saves: bool = False,
 ) -> LookedUp:
@@ -171,13 +192,16 @@ def look_up(
     from kvtier_cli.replay.trace_lookup import blocks_story, find_request, request_story, resolve_blocks
     from kvtier_cli.replay.trace_run import TraceRun
     from kvtier_cli.tiering.filters import lint_against, parse_tier_filter
+    from kvtier_cli.traces.options import AS_IT_SAYS
     from kvtier_cli.traces.source import TraceSource
 
+    reading = reading or AS_IT_SAYS
     with TraceSource(trace) as source:
-        refuse_fixture(source)
-        index = None if request is None else find_request(source, request, skip_bad=skip_bad)
+        if reading.format is None:
+            refuse_fixture(source)
+        index = None if request is None else find_request(source, request, reading, skip_bad=skip_bad)
         with progress(source.size, source.name, options.progress) as advance:
-            run = TraceRun([source], topology, skip_bad=skip_bad, on_bytes=advance)
+            run = TraceRun([source], topology, reading=reading, skip_bad=skip_bad, on_bytes=advance)
             ambiguous: Mapping[str, Sequence[BlockMatch]] = {}
             unknown: Sequence[str] = ()
             story: RequestStory | None

@@ -13,10 +13,14 @@ import typer
 
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
+    BlockTokensOption,
+    FormatOption,
     GivenFilter,
+    TimeUnitOption,
     TopologyOption,
     given_filter,
     given_topology,
+    read_options,
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from kvtier_cli.replay.checks import Checks
     from kvtier_cli.replay.trace_run import TraceRun
     from kvtier_cli.tiering.topology import Topology
+    from kvtier_cli.traces.options import TraceOptions
     from kvtier_cli.traces.source import TraceSource
 
 EXAMPLES = (
@@ -50,7 +55,7 @@ def command(
     ctx: typer.Context,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Traces (JSONL, - is stdin) or scripted fixtures (YAML, JSON)."),
+        typer.Argument(metavar="FILE...", help="Traces (- is stdin) or scripted fixtures (YAML, JSON)."),
     ],
     tiers: Annotated[
         str | None,
@@ -58,6 +63,9 @@ def command(
     ] = None,
     topology: TopologyOption = None,
     join: Annotated[bool, typer.Option("--join", help="Replay the traces one after another as one run.")] = False,
+    trace_format: FormatOption = None,
+    block_tokens: BlockTokensOption = None,
+    time_unit: TimeUnitOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     events: Annotated[
         str | None,
@@ -118,8 +126,9 @@ def command(
     A trace's requests come one after another, under their own filters unless --tiers gives one for all.
     """
     options = shared(ctx)
+    reading = read_options(trace_format, block_tokens, time_unit)
     with ExitStack() as stack:
-        traces, fixtures = _sort(files, stack)
+        traces, fixtures = _sort(files, stack, only_traces=trace_format is not None)
         if traces and fixtures and (options.json or join):
             raise InputError("traces and fixtures in one command line", hint="Replay the one kind, then the other.")
         if fixtures:
@@ -129,6 +138,7 @@ def command(
                 fixtures[0],
                 {"--tiers": tiers, "--topology": named, "--events": events, "--log": log, "--store": store}
                 | ({} if traces else {"--assert": asserts[0] if asserts else None, "--baseline": baseline})
+                | ({} if traces else {"--block-tokens": block_tokens, "--time-unit": time_unit})
                 | {"--join": join, "--skip-bad": skip_bad, "--timing": timing},
             )
         if traces:
@@ -170,6 +180,7 @@ def command(
                 chosen,
                 given,
                 options,
+                reading,
                 join=join,
                 skip_bad=skip_bad,
                 events=events,
@@ -183,15 +194,15 @@ def command(
         return status
 
 
-def _sort(files: list[str], stack: ExitStack) -> tuple[list[TraceSource], list[str]]:
-    """The traces, opened, and the names of the fixtures, told apart by what is in the files."""
+def _sort(files: list[str], stack: ExitStack, *, only_traces: bool) -> tuple[list[TraceSource], list[str]]:
+    """The traces, opened, and the names of the fixtures, told apart by what is in the files, unless all are traces."""
     from kvtier_cli.traces.detect import HEAD_BYTES, looks_like_fixture
     from kvtier_cli.traces.source import TraceSource
 
     traces, fixtures = [], []
     for file in files:
         source = stack.enter_context(TraceSource(file))
-        if file != "-" and looks_like_fixture(source.head(HEAD_BYTES), file):
+        if not only_traces and file != "-" and looks_like_fixture(source.head(HEAD_BYTES), file):
             fixtures.append(file)
         else:
             traces.append(source)
@@ -234,6 +245,7 @@ def _replay_traces(
     topology: Topology,
     given: GivenFilter | None,
     options: Shared,
+    reading: TraceOptions,
     *,
     join: bool,
     skip_bad: bool,
@@ -269,6 +281,7 @@ def _replay_traces(
             topology,
             given,
             options,
+            reading,
             skip_bad=skip_bad,
             events=events,
             logged=logged,
@@ -311,6 +324,7 @@ def _replay(
     topology: Topology,
     given: GivenFilter | None,
     options: Shared,
+    reading: TraceOptions,
     *,
     skip_bad: bool,
     events: str | None,
@@ -341,6 +355,7 @@ def _replay(
             sources,
             topology,
             None if given is None else given.parse.filter,
+            reading=reading,
             skip_bad=skip_bad,
             on_bytes=advance,
             events=events is not None,

@@ -18,6 +18,7 @@ from kvtier_cli.tiering.filters import TierFilter
 from kvtier_cli.tiering.model import BlockKey, Locality
 from kvtier_cli.tiering.topology import BlockSpec, Topology
 from kvtier_cli.traces.model import Request
+from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.traces.source import TraceSource
 
 LETTERS = "ABCDEF"
@@ -189,7 +190,7 @@ class Comparison:
     """A trace through all `variants` at once.
 
     `keep`: how many of the requests that differ are remembered. `block_tokens`: the size of a block, unless the trace
-    states its own. `on_bytes` hears of progress.
+    states its own. `reading`: what else the trace leaves open. `on_bytes` hears of progress.
     """
 
     def __init__(
@@ -199,13 +200,14 @@ class Comparison:
         *,
         keep: int,
         block_tokens: int | None = None,
+        reading: TraceOptions = AS_IT_SAYS,
         skip_bad: bool = False,
         on_bytes: Callable[[int], object] | None = None,
     ) -> None:
         self._source = source
         # A run that only reads: what it has to say is about the trace, not about a variant.
         read_with = Topology(block=BlockSpec(tokens=block_tokens))
-        self.reading = TraceRun([source], read_with, skip_bad=skip_bad, on_bytes=on_bytes)
+        self.reading = TraceRun([source], read_with, reading=reading, skip_bad=skip_bad, on_bytes=on_bytes)
         self.runs: list[TraceRun] = []
         # Runs that know blocks in the same way share their table of them: the first one's loop fills it.
         self._leaders: dict[tuple[str, str], TraceRun] = {}

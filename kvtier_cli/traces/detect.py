@@ -53,6 +53,8 @@ def detect_format(source: TraceSource) -> TraceFormat:
     """
     head = Head(source.head(HEAD_BYTES))
     if not head.content:
+        with source.open() as stream:
+            stream.piece(1)  # says so where it cannot be unpacked
         raise InputError("is empty", file=source.name, hint="Expected a trace: one request a line.")
     matches = {each: each.sniff(head) for each in FORMATS.values()}
     best = max(matches.values())

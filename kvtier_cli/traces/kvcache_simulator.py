@@ -13,21 +13,26 @@ from kvtier_cli.traces.json_lines import JsonLinesReader
 from kvtier_cli.traces.model import Request
 
 
-class _Row(msgspec.Struct, gc=False):
-    hash_ids: list[int | str]
+class _IntRow(msgspec.Struct, gc=False):
+    hash_ids: list[int]
     input_length: int
     block_size: int | None = None
     block_tokens: list[int] | None = None
     output_length: int | None = None
 
 
-class KvcacheSimulatorReader(JsonLinesReader[_Row]):
+class _AnyRow(_IntRow, gc=False):
+    hash_ids: list[int | str]  # type: ignore[assignment]
+
+
+class KvcacheSimulatorReader(JsonLinesReader[_IntRow]):
     """Reads a trace made for kvcache-simulator, by its rules of what a record must have; see TraceReader."""
 
     TIME_UNIT = None
-    USUAL = msgspec.json.Decoder(_Row)
+    USUAL = msgspec.json.Decoder(_IntRow)
+    OTHER = msgspec.json.Decoder(_AnyRow)
 
-    def _request(self, row: _Row, number: int) -> Request:
+    def _request(self, row: _IntRow, number: int) -> Request:
         self._check_length(row.input_length, number, "$.input_length")
         if row.output_length is not None:
             self._check_length(row.output_length, number, "$.output_length")
@@ -42,7 +47,10 @@ class KvcacheSimulatorReader(JsonLinesReader[_Row]):
                 raise self._wrong("expected blocks of 1 token or more", number, "$.block_tokens")
         if row.block_size is not None:
             self._settle_block_tokens(row.block_size, number)
-        return Request(self.requests, number, row.input_length, canonical_ids(row.hash_ids), row.output_length)
+        ids: list[int | str] = row.hash_ids  # type: ignore[assignment]
+        if type(row) is not _IntRow:
+            ids = canonical_ids(ids)
+        return Request(self.requests, number, row.input_length, ids, row.output_length)
 
     def _wrong(self, message: str, number: int, path: str) -> InputError:
         return InputError(message, file=self.source.name, line=number, path=path)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from kvtier_cli.errors import InputError
-from kvtier_cli.wording import did_you_mean, shown
+from kvtier_cli.wording import shown
 
 TimeUnit = Literal["s", "ms", "us"]
 
@@ -39,9 +39,7 @@ class TraceOptions:
         if self.block_tokens is not None and not 1 <= self.block_tokens <= MAX_TOKENS:
             raise InputError(f"blocks of {self.block_tokens:,} tokens; expected 1 or more")
         if self.time_unit is not None and self.time_unit not in TIME_UNITS:
-            raise InputError(
-                f"there is no time unit {shown(self.time_unit)}", hint=did_you_mean(self.time_unit, TIME_UNITS)
-            )
+            raise InputError(f"there is no time unit {shown(self.time_unit)}", hint="There are s, ms and us.")
         if len(set(self.tags)) < len(self.tags):
             object.__setattr__(self, "tags", tuple(dict.fromkeys(self.tags)))
 

@@ -24,6 +24,8 @@ KIND: Final = "trace"
 """The header's value of the key `kvtier`."""
 VERSION: Final = 1
 
+_EXPECTED = 'Expected a header: {"kvtier": "trace", "version": 1, "block_tokens": 16}.'
+
 _Tag = str | int | float | bool | None
 
 
@@ -34,8 +36,8 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     source: str | None = None
 
 
-class _Row(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    hash_ids: list[int | str]
+class _IntRow(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    hash_ids: list[int]
     input_length: int
     output_length: int | None = None
     timestamp: int | float | None = None
@@ -45,21 +47,29 @@ class _Row(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     tags: dict[str, _Tag] | None = None
 
 
+class _AnyRow(_IntRow, gc=False, forbid_unknown_fields=True):
+    hash_ids: list[int | str]  # type: ignore[assignment]
+
+
 class _Tagged(msgspec.Struct, gc=False):
     tags: Raw = Raw(b"null")
 
 
-class OwnReader(JsonLinesReader[_Row]):
+class OwnReader(JsonLinesReader[_IntRow]):
     """Reads a trace in kvtier's own format; see TraceReader. Tags come from `tags`, or else are fields of the row."""
 
     HAS_HEADER = True
-    USUAL = msgspec.json.Decoder(_Row)
-    FIELDS = _Row.__struct_fields__
+    USUAL = msgspec.json.Decoder(_IntRow)
+    OTHER = msgspec.json.Decoder(_AnyRow)
+    FIELDS = _IntRow.__struct_fields__
 
     def _header(self, line: bytes, number: int) -> None:
         file = self.source.name
         try:
-            version = msgspec.json.decode(line, type=dict[str, Raw]).get("version", Raw(b"1"))
+            found = msgspec.json.decode(line, type=dict[str, Raw])
+            if "kvtier" not in found:
+                raise InputError("the header has no kvtier", file=file, line=number, hint=_EXPECTED)
+            version = found.get("version", Raw(b"1"))
             if bytes(version) != b"%d" % VERSION and bytes(version).isdigit():
                 raise InputError(
                     f"is a kvtier trace of version {bytes(version).decode()[:20]}; this kvtier reads version {VERSION}",
@@ -69,22 +79,25 @@ class OwnReader(JsonLinesReader[_Row]):
             header = msgspec.json.decode(line, type=_Header)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             fault = json_fault(line, error, file=file, number=number, what="header", fields=_Header.__struct_fields__)
-            fault.hint = 'Expected a header: {"kvtier": "trace", "version": 1, "block_tokens": 16}.'
+            fault.hint = _EXPECTED
             raise fault from None
         if header.kvtier != KIND:
             raise InputError(f'expected "{KIND}"', file=file, line=number, path="$.kvtier")
         self._settle_block_tokens(header.block_tokens, number, "$.block_tokens")
 
-    def _request(self, row: _Row, number: int) -> Request:
+    def _request(self, row: _IntRow, number: int) -> Request:
         self._check_length(row.input_length, number, "$.input_length")
         if row.output_length is not None:
             self._check_length(row.output_length, number, "$.output_length")
+        ids: list[int | str] = row.hash_ids  # type: ignore[assignment]
+        if type(row) is not _IntRow:
+            ids = canonical_ids(ids)
         params = row.kv_transfer_params
         return Request(
             self.requests,
             number,
             row.input_length,
-            canonical_ids(row.hash_ids),
+            ids,
             row.output_length,
             None if row.timestamp is None else self._time(row.timestamp, number),
             row.request_id,

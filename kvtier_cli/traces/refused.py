@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kvtier_cli.traces.sniff import Head
 
-_NO_IDS = "it has lengths and times, but no ids of blocks, so nothing in it says what its prompts share"
-_USE_IDS = "Use a trace that lists the ids of its blocks, or the real prompts' block hashes."
+_NO_IDS = "it has no ids of blocks, so nothing in it says what its prompts share"
+_USE_IDS = "Use a trace that lists the ids of its blocks."
 _TEXTS = "it has texts, and no ids of their blocks"
 _HASH_THEM = "Split its prompts into blocks with the model's tokenizer first, and write the blocks' hashes as hash_ids."
 

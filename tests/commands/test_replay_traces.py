@@ -74,8 +74,8 @@ GOOD = text_of(asks(1))
     ("content", "said"),
     [
         (b"", ["t.jsonl: is empty", "Expected a trace: one request a line."]),
-        (bytes(range(256)) * 9, ["t.jsonl: is binary data, not text", None]),
-        (b"\x1f\x8b\x08", ["t.jsonl: is compressed (gzip), and compressed traces cannot be read", None]),
+        (bytes(range(256)) * 9, ["t.jsonl: is binary data of no known format", None]),
+        (b"\x1f\x8b\x08", ["t.jsonl: its gzip data are cut off", None]),
         (
             GOOD.encode() + b'{"input_length": 5, "hash_i',
             ["t.jsonl:2: the last line is cut off: it is not a whole request, and no newline follows", None],
