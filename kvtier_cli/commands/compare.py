@@ -11,6 +11,7 @@ import typer
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
     BlockTokensOption,
+    FieldsOption,
     FormatOption,
     TimeUnitOption,
     read_options,
@@ -85,6 +86,7 @@ def command(
     trace_format: FormatOption = None,
     block_tokens: BlockTokensOption = None,
     time_unit: TimeUnitOption = None,
+    fields: FieldsOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
 ) -> int:
     """Compare two to six variants over one trace, in one pass: their figures, and the requests that end otherwise.
@@ -97,7 +99,7 @@ def command(
     options = shared(ctx)
     if trace == "-" and tiers and "-" in tiers:
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
-    reading = read_options(trace_format, block_tokens, time_unit)
+    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     given = {"--tiers": tiers, "--topology": topology, "--policy": policy, "--primary": primary}
     variants, common = given_variants({option: values or [] for option, values in given.items()})
     demands = _demands(fail_on or [], variants)

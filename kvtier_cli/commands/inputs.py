@@ -59,21 +59,38 @@ TimeUnitOption = Annotated[
         show_default=False,
     ),
 ]
+FieldsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fields",
+        metavar="NAME=FIELD,...",
+        help="What a trace of any other JSON lines calls hash_ids, input_length, timestamp and so on.",
+        show_default=False,
+    ),
+]
 
 
 def read_options(
-    trace_format: str | None, block_tokens: int | None, time_unit: str | None, tags: Sequence[str] = ()
+    trace_format: str | None,
+    block_tokens: int | None,
+    time_unit: str | None,
+    tags: Sequence[str] = (),
+    fields: str | None = None,
 ) -> TraceOptions:
-    """What `--format`, `--block-tokens` and `--time-unit` say about how traces are read. Raises InputError."""
-    from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
+    """What `--format`, `--block-tokens`, `--time-unit` and `--fields` say about how traces are read.
 
-    if trace_format is None and block_tokens is None and time_unit is None and not tags:
+    Raises InputError.
+    """
+    from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions, parse_fields
+
+    if trace_format is None and block_tokens is None and time_unit is None and fields is None and not tags:
         return AS_IT_SAYS
-    if trace_format is not None:
-        from kvtier_cli.traces.formats import find_format
+    if trace_format is not None or fields is not None:
+        from kvtier_cli.traces.formats import TIMED_TRACE, find_format
 
-        trace_format = find_format(trace_format).name
-    return TraceOptions(trace_format, block_tokens, cast("TimeUnit | None", time_unit), tuple(tags))
+        trace_format = find_format(trace_format or TIMED_TRACE).name
+    named = () if fields is None else parse_fields(fields)
+    return TraceOptions(trace_format, block_tokens, cast("TimeUnit | None", time_unit), tuple(tags), named)
 
 
 @dataclass(frozen=True, slots=True)

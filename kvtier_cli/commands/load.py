@@ -10,6 +10,7 @@ import typer
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
     BlockTokensOption,
+    FieldsOption,
     FormatOption,
     GivenFilter,
     TimeUnitOption,
@@ -53,6 +54,7 @@ def command(
     trace_format: FormatOption = None,
     block_tokens: BlockTokensOption = None,
     time_unit: TimeUnitOption = None,
+    fields: FieldsOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Tell the seconds it took.")] = False,
 ) -> int:
@@ -65,9 +67,9 @@ def command(
     payload_bytes = _payload_bytes(payload)
     if tiers == "-" and "-" in files:
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
-    reading = read_options(trace_format, block_tokens, time_unit)
+    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     with ExitStack() as stack:
-        sources = [stack.enter_context(_trace(file, told=trace_format is not None)) for file in files]
+        sources = [stack.enter_context(_trace(file, told=reading.format is not None)) for file in files]
         space = stack.enter_context(
             opened(_found_or_made(workspace, options), "kvtier load", write=True, lock_timeout=lock_timeout)
         )

@@ -10,6 +10,7 @@ import typer
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
     BlockTokensOption,
+    FieldsOption,
     FormatOption,
     GivenFilter,
     TimeUnitOption,
@@ -93,6 +94,7 @@ def command(
     trace_format: FormatOption = None,
     block_tokens: BlockTokensOption = None,
     time_unit: TimeUnitOption = None,
+    fields: FieldsOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     save_fixture: SaveFixtureOption = None,
 ) -> int:
@@ -104,13 +106,14 @@ def command(
     """
     options = shared(ctx)
     check_target(save_fixture, request=None if trace is None else request)
-    reading = read_options(trace_format, block_tokens, time_unit)
+    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     if trace is None:
         if request is not None:
             raise InputError("--request is one of a trace", hint="Give --trace FILE with it.")
         if _is_typed(ctx, "topology"):
             raise InputError("--topology does not apply to a workspace, which has its own", hint="Give --trace FILE.")
-        for option, value in (("--format", trace_format), ("--block-tokens", block_tokens), ("--time-unit", time_unit)):
+        given = {"--format": trace_format, "--block-tokens": block_tokens, "--time-unit": time_unit, "--fields": fields}
+        for option, value in given.items():
             if value is not None:
                 raise InputError(f"{option} says how a trace is read", hint="Give --trace FILE with it.")
     elif commit or _is_typed(ctx, "workspace"):

@@ -14,6 +14,7 @@ import typer
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
     BlockTokensOption,
+    FieldsOption,
     FormatOption,
     GivenFilter,
     TimeUnitOption,
@@ -66,6 +67,7 @@ def command(
     trace_format: FormatOption = None,
     block_tokens: BlockTokensOption = None,
     time_unit: TimeUnitOption = None,
+    fields: FieldsOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     events: Annotated[
         str | None,
@@ -126,9 +128,9 @@ def command(
     A trace's requests come one after another, under their own filters unless --tiers gives one for all.
     """
     options = shared(ctx)
-    reading = read_options(trace_format, block_tokens, time_unit)
+    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     with ExitStack() as stack:
-        traces, fixtures = _sort(files, stack, only_traces=trace_format is not None)
+        traces, fixtures = _sort(files, stack, only_traces=reading.format is not None)
         if traces and fixtures and (options.json or join):
             raise InputError("traces and fixtures in one command line", hint="Replay the one kind, then the other.")
         if fixtures:

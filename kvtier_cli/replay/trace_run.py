@@ -155,7 +155,8 @@ class TraceRun:
                 yield request
             if fall is not None:
                 self._warn(
-                    f"{source.name}: its timestamps are out of order from line {fall:,} on; the requests were sorted"
+                    f"{source.name}: its timestamps are out of order from {reader.RECORD} {fall:,} on; "
+                    "the requests were sorted"
                 )
             for warning in reader.warnings:
                 self._warn(f"{source.name}: {warning}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from kvtier_cli.errors import InputError
-from kvtier_cli.traces.formats import DEFAULT, FORMATS, TraceFormat, find_format, known_formats
+from kvtier_cli.traces.formats import DEFAULT, FORMATS, TIMED_TRACE, TraceFormat, find_format, known_formats
 from kvtier_cli.traces.json_faults import shown
 from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.traces.reader import TraceReader
@@ -40,7 +40,8 @@ def read_trace(
 
     Raises InputError as `detect_format` does, and for options that do not fit the format.
     """
-    form = detect_format(source) if options.format is None else find_format(options.format)
+    named = options.format or (TIMED_TRACE if options.fields else None)
+    form = detect_format(source) if named is None else find_format(named)
     return form.reader_class()(source, options, block_tokens=block_tokens, skip_bad=skip_bad, on_bytes=on_bytes)
 
 
@@ -67,13 +68,13 @@ def detect_format(source: TraceSource) -> TraceFormat:
     if head.content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError("is UTF-16 text; expected UTF-8", file=source.name)
     if head.is_binary:
+        _refuse(source, head)
         raise InputError("is binary data of no known format", file=source.name, hint=known_formats())
     if not head.lines or any(line.startswith("{") and '"hash_ids"' in line for line in head.lines):
         return _unless_document(source, head)
     if looks_like_fixture(head.content, source.name):
         raise InputError("is a scripted fixture, not a trace", file=source.name, hint=known_formats())
-    if refused := next((each for each in REFUSED if each.sniff(head)), None):
-        raise InputError(f"looks like {refused.looks}: {refused.reason}", file=source.name, hint=refused.hint)
+    _refuse(source, head)
     if head.first.startswith(("{", "[")):
         return _unless_document(source, head)
     if _YAML_LINE.match(head.first):
@@ -83,6 +84,12 @@ def detect_format(source: TraceSource) -> TraceFormat:
     else:
         looks = "text of no known format"
     raise InputError(f"looks like {looks} (it starts with {shown(head.first)})", file=source.name, hint=known_formats())
+
+
+def _refuse(source: TraceSource, head: Head) -> None:
+    """Raises InputError for what is known and cannot be replayed."""
+    if refused := next((each for each in REFUSED if each.sniff(head)), None):
+        raise InputError(f"looks like {refused.looks}: {refused.reason}", file=source.name, hint=refused.hint)
 
 
 def _unless_document(source: TraceSource, head: Head) -> TraceFormat:

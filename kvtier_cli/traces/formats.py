@@ -58,6 +58,48 @@ def _kvcache_simulator(head: Head) -> Match:
     return Match.SURE if head.any_row("hash_ids", "input_length", "block_tokens") else Match.NO
 
 
+def _dynamo_agentic(head: Head) -> Match:
+    is_header = bool(head.rows) and head.rows[0].get("schema") == "dynamo.agentic_mooncake"
+    return Match.SURE if is_header else Match.NO
+
+
+def _dynamo_requests(head: Head) -> Match:
+    rows = [row["event"] if isinstance(row.get("event"), dict) else row for row in head.rows]
+    is_one = any(
+        row.get("schema") == "dynamo.request.trace.v1" or row.get("event_type") == "request_end" for row in rows
+    )
+    return Match.SURE if is_one or head.any_row("event_type", "request") else Match.NO
+
+
+def _lmcache(head: Head) -> Match:
+    return Match.SURE if head.any_row("chunk_hashes", "seq_len") else Match.NO
+
+
+def _weka(head: Head) -> Match:
+    is_one = head.keys >= {"requests", "hash_id_scope"} or head.keys >= {"requests", "models", "block_size"}
+    is_one |= head.any_row("requests", "hash_id_scope") or head.any_row("requests", "models", "block_size")
+    return Match.SURE if is_one else Match.NO
+
+
+def _kv_events(head: Head) -> Match:
+    from kvtier_cli.traces.kv_events import sniff_kv_events
+
+    return sniff_kv_events(head) if '"Block' in head.text or '"AllBlocksCleared"' in head.text else Match.NO
+
+
+def _oracle_general(head: Head) -> Match:
+    if not head.is_binary:
+        return Match.NO
+    from kvtier_cli.traces.oracle_general import sniff_oracle_general
+
+    return sniff_oracle_general(head)
+
+
+def _libcachesim_csv(head: Head) -> Match:
+    columns = {column.strip().strip('"').casefold() for column in head.first.split(",")}
+    return Match.SURE if columns & {"obj_id", "obj-id", "objid", "object_id"} else Match.NO
+
+
 FORMATS: Final[dict[str, TraceFormat]] = {
     each.name: each
     for each in (
@@ -73,8 +115,28 @@ FORMATS: Final[dict[str, TraceFormat]] = {
             "KVCache.AI's kvcache-simulator JSONL",
             _kvcache_simulator,
         ),
+        TraceFormat(
+            "dynamo-agentic",
+            "dynamo_agentic:DynamoAgenticReader",
+            "Dynamo's agentic traces, version 2",
+            _dynamo_agentic,
+        ),
+        TraceFormat(
+            "dynamo-requests", "dynamo_requests:DynamoRequestsReader", "Dynamo's request events", _dynamo_requests
+        ),
+        TraceFormat("lmcache", "lmcache:LmcacheReader", "LMCache's log of lookups", _lmcache),
+        TraceFormat("weka", "weka:WekaReader", "Weka's conversations (JSON)", _weka),
+        TraceFormat("timed-trace", "timed_trace:TimedTraceReader", "any JSONL, with --fields", _never),
+        TraceFormat("kv-events", "kv_events:KvEventsReader", "recorded KV events (JSONL)", _kv_events),
+        TraceFormat(
+            "oracle-general", "oracle_general:OracleGeneralReader", "libCacheSim's oracleGeneral", _oracle_general
+        ),
+        TraceFormat("libcachesim-csv", "libcachesim_csv:LibcachesimCsvReader", "libCacheSim's CSV", _libcachesim_csv),
     )
 }
+
+TIMED_TRACE: Final = "timed-trace"
+"""What a trace is read as where the caller names its fields and no format."""
 
 DEFAULT: Final = FORMATS["mooncake"]
 """What lines of JSON are taken for that could be a trace, or a trace gone bad: its reader says what is wrong."""

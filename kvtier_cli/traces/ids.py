@@ -21,3 +21,21 @@ def canonical(text: str) -> int | str:
 def canonical_ids(ids: Iterable[int | str]) -> list[int | str]:
     """All `ids` in their one form."""
     return [canonical(each) if type(each) is str else each for each in ids]
+
+
+class LocalIds:
+    """Ids that hold within a space of their own, a conversation say: `SPACE:ID` in the trace as a whole."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, dict[int | str, int | str]] = {}
+
+    def of(self, space: str, ids: Iterable[int | str]) -> list[int | str]:
+        """The `ids` of one space by the names that are theirs alone. One id is one string, however often it comes."""
+        names = self._names.setdefault(space, {})
+        found = []
+        for each in canonical_ids(ids):
+            name = names.get(each)
+            if name is None:
+                name = names[each] = f"{space}:{each}"
+            found.append(name)
+        return found

@@ -50,12 +50,20 @@ class JsonLinesReader(TraceReader, Generic[Row]):
     def _request(self, row: Row, number: int) -> Request | None:
         """The request of a row, the `number`-th line; None for a row that is none and no fault either."""
 
+    def _usual(self) -> Callable[[bytes], Row]:
+        """What decodes lines of the usual kind."""
+        return self.USUAL.decode
+
     def _other(self) -> Callable[[bytes], Row]:
         """What decodes lines from the first on that is not of the usual kind."""
         return (self.OTHER or self.USUAL).decode
 
     def _header(self, line: bytes, number: int) -> None:
         """Reads the line in front of the rows. Raises InputError."""
+
+    def _arrivals(self) -> Callable[[bytes], Any]:
+        """What decodes of a line the fields that `_arrival` wants."""
+        return msgspec.json.Decoder(self.ARRIVAL).decode
 
     def _arrival(self, arrival: Any) -> int | float | None:
         """When the request of a line arrived."""
@@ -68,33 +76,16 @@ class JsonLinesReader(TraceReader, Generic[Row]):
 
     def __iter__(self) -> Iterator[Request]:
         self._reset()
-        lines = BoundedLines(self.source, max_line_bytes=self._max_line_bytes, on_bytes=self._on_bytes)
         tags_of = self._tag_reader()
-        decode: Callable[[bytes], Row] = self.USUAL.decode
         request_of = self._request
         try:
-            numbered = enumerate(lines, 1)
-            if self.HAS_HEADER:
-                self._read_header(numbered)
-            for number, line in numbered:
-                self.lines = number
+            for number, line, row in self._rows():
                 try:
-                    if line is None:
-                        raise self._too_long(number)
-                    try:
-                        row = decode(line)
-                        if not line.isascii():
-                            line.decode("utf-8")  # msgspec does not look at what it skips
-                    except _FAULTS:
-                        if not line.strip():
-                            continue
-                        decode = self._other()
-                        row = self._read_again(decode, line, number, lines.unterminated)
                     request = request_of(row, number)
-                    if request is None:
-                        continue
                 except InputError as fault:
                     self._bad_record(fault)
+                    continue
+                if request is None:
                     continue
                 if tags_of is not None:
                     request.tags = tags_of(line)
@@ -108,6 +99,32 @@ class JsonLinesReader(TraceReader, Generic[Row]):
             raise self._after_requests(fault) from None
         if not self.requests:
             raise self._no_request()
+
+    def _rows(self) -> Iterator[tuple[int, bytes, Row]]:
+        """The number, the text and the row of each line that is one; those that are none are bad records."""
+        lines = BoundedLines(self.source, max_line_bytes=self._max_line_bytes, on_bytes=self._on_bytes)
+        decode: Callable[[bytes], Row] = self._usual()
+        numbered = enumerate(lines, 1)
+        if self.HAS_HEADER:
+            self._read_header(numbered)
+        for number, line in numbered:
+            self.lines = number
+            try:
+                if line is None:
+                    raise self._too_long(number)
+                try:
+                    row = decode(line)
+                    if not line.isascii():
+                        line.decode("utf-8")  # msgspec does not look at what it skips
+                except _FAULTS:
+                    if not line.strip():
+                        continue
+                    decode = self._other()
+                    row = self._read_again(decode, line, number, lines.unterminated)
+            except InputError as fault:
+                self._bad_record(fault)
+                continue
+            yield number, line, row
 
     def _read_header(self, numbered: Iterator[tuple[int, bytes | None]]) -> None:
         for number, line in numbered:
@@ -138,7 +155,7 @@ class JsonLinesReader(TraceReader, Generic[Row]):
         """See TraceReader; reads of each line the time alone."""
         if self.TIME_UNIT is None:
             return None
-        decode = msgspec.json.Decoder(self.ARRIVAL).decode
+        decode = self._arrivals()
         arrival = self._arrival
         latest = float("-inf")
         try:

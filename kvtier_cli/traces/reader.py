@@ -45,6 +45,12 @@ class TraceReader(ABC):
     """Whether the caller may say another."""
     RECORD: ClassVar[str] = "line"
     """What one record is called."""
+    IDS_FIELD: str = "hash_ids"
+    """What a record calls the ids of its blocks."""
+    LISTS_TAILS: ClassVar[bool] = True
+    """Whether a prompt's partly filled last block has an id too."""
+    TAKES_FIELDS: ClassVar[tuple[str, ...]] = ()
+    """What the caller may name the fields of (`TraceOptions.fields`)."""
 
     def __init__(
         self,
@@ -70,6 +76,9 @@ class TraceReader(ABC):
             raise InputError(f"its format {says}: --time-unit does not apply", file=source.name)
         self._time_unit: TimeUnit = unit
         self._is_in_ms = unit == "ms"
+        if unknown := [name for name in options.field_names if name not in self.TAKES_FIELDS]:
+            takes = f"it takes {', '.join(self.TAKES_FIELDS)}" if self.TAKES_FIELDS else "--fields does not apply"
+            raise InputError(f"its format names no field {unknown[0]}: {takes}", file=source.name)
         self._reset()
 
     def _reset(self) -> None:
@@ -158,6 +167,9 @@ class TraceReader(ABC):
         self.blocks += blocks
 
     def _odd(self, request: Request) -> None:
+        """A request that lists another number of ids than its length has blocks, the partly filled one too."""
+        if not self.LISTS_TAILS and request.input_length // self.block_tokens == len(request.hash_ids):
+            return
         self.odd_requests += 1
         if self.odd_requests == 1:
             ids = count(len(request.hash_ids), "id")
@@ -216,7 +228,7 @@ class TraceReader(ABC):
             if len(self.bad_examples) < _KEPT_EXAMPLES:
                 self.bad_examples.append(fault)
             return
-        if fault.message == "the request has no hash_ids" and not self.requests:
+        if fault.message == f"the request has no {self.IDS_FIELD}" and not self.requests:
             fault.hint = "Without the ids of its blocks a trace cannot show what is reused; use one that lists them."
             raise fault
         raise self._after_requests(fault, f"Continue past bad {self.RECORD}s with --skip-bad.")

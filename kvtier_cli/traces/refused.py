@@ -14,6 +14,10 @@ _TEXTS = "it has texts, and no ids of their blocks"
 _HASH_THEM = "Split its prompts into blocks with the model's tokenizer first, and write the blocks' hashes as hash_ids."
 
 
+_MSGPACK_MAPS = [bytes([0x80 + entries]) for entries in range(1, 16)]
+_MSGPACK_BATCHES = [bytes([0x90 + items, 0xCB]) for items in range(2, 6)]
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A kind of trace that is not read: its name, what it looks like, and why it is refused."""
@@ -71,6 +75,20 @@ REFUSED: Final = (
         _NO_IDS,
         _USE_IDS,
         lambda head: head.any_row("num_turns", "input_prompt_length"),
+    ),
+    Refused(
+        "lmcache-storage",
+        "an LMCache storage trace (.lct)",
+        "it has the calls of a storage manager, and neither requests nor their order of blocks",
+        "Use LMCache's log of lookups (lookup_hashes_*.jsonl).",
+        lambda head: head.content[4:5] in _MSGPACK_MAPS and b"LMCT" in head.content[:256],
+    ),
+    Refused(
+        "kv-events-msgpack",
+        "KV events in msgpack",
+        "such recordings have no common form of file",
+        "Write each batch as a line of JSON: msgspec.json.encode(msgspec.msgpack.decode(payload)).",
+        lambda head: head.content[:2] in _MSGPACK_BATCHES and b"BlockStored" in head.content,
     ),
     Refused("prompts", "a set of prompts (JSONL)", _TEXTS, _HASH_THEM, _has_texts),
 )

@@ -73,7 +73,23 @@ def row(example: Example, ids: list[Any] | None = None, length: int | None = Non
 
 def written_with(example: Example, key: str, value: bytes) -> bytes:
     """A record whose field `key` is written as `value`, be it JSON or not."""
-    return json.dumps(row(example) | {key: "HERE"}).encode().replace(b'"HERE"', value)
+    return json.dumps(changed(row(example), key, "HERE")).encode().replace(b'"HERE"', value)
+
+
+def changed(record: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """A copy of a record whose field `key`, a path, is `value`."""
+    copy = json.loads(json.dumps(record))
+    *outer, last = [int(part) if part.isdigit() else part for part in key.split(".")]
+    inner = copy
+    for part in outer:
+        inner = inner[part]
+    inner[last] = value
+    return copy  # type: ignore[no-any-return]
+
+
+def path(key: str) -> str:
+    """How a message names a field."""
+    return "$" + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in key.split("."))
 
 
 def test_every_format_has_an_example() -> None:
@@ -246,7 +262,7 @@ def test_a_bad_line_in_the_middle_ends_it_or_is_skipped(name: str, opened: Opene
     reader = reader_of(name, source, skip_bad=True)
     assert [request.line for request in reader] == [before, before + 2]
     assert (reader.requests, reader.bad_lines) == (2, 1)
-    assert reader.warnings[: len(example.notes) + 1][-1].startswith("1 bad line skipped; the first: t:")
+    assert any(each.startswith("1 bad line skipped; the first: t:") for each in reader.warnings)
 
 
 @line_formats
@@ -270,7 +286,10 @@ def test_any_id_is_kept_exactly_and_numbers_in_quotes_are_the_numbers(name: str,
     example = EXAMPLES[name]
     ids = [1, "1", 2**53 + 1, 2**64, -1, "01", "1.0", "", "a b", "\u00e9", str(2**70)]
     source = opened(example.lines(row(example, ids=ids, length=len(ids) * example.block_tokens)))
-    assert read(name, source)[0][0] == [1, 1, 2**53 + 1, 2**64, -1, "01", "1.0", "", "a b", "\u00e9", 2**70]
+    found = [1, 1, 2**53 + 1, 2**64, -1, "01", "1.0", "", "a b", "\u00e9", 2**70]
+    if name == "kv-events":  # some servers publish their 64 bits as a signed number
+        found[4] = 2**64 - 1
+    assert read(name, source)[0][0] == example.named(*found)
 
 
 @line_formats
@@ -307,15 +326,16 @@ def test_a_hundred_thousand_brackets_are_a_bad_line(name: str, key: str, opened:
 @line_formats
 def test_without_ids_a_trace_says_what_it_lacks(name: str, opened: Opened) -> None:
     example = EXAMPLES[name]
-    bare = row(example)
-    del bare[example.ids_key]
-    found = fault(name, opened(example.lines(bare)))
-    assert found.message == f"the request has no {example.ids_key}"
+    ids_name = example.ids_key.rpartition(".")[2]
+    bare = json.dumps(changed(row(example), example.ids_key, [])).replace(f', "{ids_name}": []', "")
+    bare = bare.replace(f'"{ids_name}": [], ', "")
+    found = fault(name, opened(example.lines(bare.encode())))
+    assert found.message == f"the request has no {ids_name}"
     assert found.hint is not None
     assert found.hint.startswith("Without the ids of its blocks")
 
 
-@line_formats
+@pytest.mark.parametrize("name", [name for name, example in WITH_LINES.items() if example.length_key])
 def test_ids_that_do_not_fill_the_length_are_counted(name: str, opened: Opened) -> None:
     example = EXAMPLES[name]
     size = example.block_tokens
@@ -326,12 +346,13 @@ def test_ids_that_do_not_fill_the_length_are_counted(name: str, opened: Opened) 
     assert "2 of 3 requests list more or fewer blocks" in reader.warnings[-1]
 
 
-@line_formats
+@pytest.mark.parametrize("name", [name for name, example in WITH_LINES.items() if example.length_key])
 @pytest.mark.parametrize("written", [b"-1", b"1.5", b'"7"', b"null", b"9007199254740993", b"1e999", b"9" * 5000])
 def test_lengths_that_are_none_are_refused(name: str, written: bytes, opened: Opened) -> None:
     example = EXAMPLES[name]
+    assert example.length_key
     found = fault(name, opened(example.lines(written_with(example, example.length_key, written))))
-    assert found.path == f"$.{example.length_key}"
+    assert found.path == path(example.length_key)
 
 
 @pytest.mark.parametrize("name", [name for name, example in WITH_LINES.items() if example.time_key])
@@ -361,7 +382,7 @@ def test_requests_come_by_their_times_and_equal_ones_as_they_stand(name: str, op
 def test_blocks_of_two_sizes_are_refused(name: str, opened: Opened) -> None:
     example = EXAMPLES[name]
     assert example.block_size_key
-    rows = [row(example) | {example.block_size_key: size} for size in (64, 64, 16)]
+    rows = [changed(row(example), example.block_size_key, size) for size in (64, 64, 16)]
     found = fault(name, opened(example.lines(*rows)), skip_bad=True)
-    assert (found.line, found.path) == (3, f"$.{example.block_size_key}")
+    assert (found.line, found.path) == (3, path(example.block_size_key))
     assert found.message.startswith("blocks of 16 tokens, but of 64 before")
