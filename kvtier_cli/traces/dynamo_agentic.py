@@ -45,7 +45,7 @@ class _IntRow(msgspec.Struct, gc=False):
     output_length: int | None = None
     output_tokens: int | None = None
     session_id: int | str | None = None
-    dependencies: list[_Dependency] = []
+    dependencies: list[_Dependency] | None = None
 
 
 class _AnyRow(_IntRow, gc=False):
@@ -95,7 +95,7 @@ class DynamoAgenticReader(JsonLinesReader[_IntRow]):
             self._check_length(output, number, "$.output_length")
         play, name = str(row.play_id), str(row.request_id)
         arrival = None if row.not_before_ms is None else self._time(row.not_before_ms, number, "$.not_before_ms")
-        for index, dependency in enumerate(row.dependencies):
+        for index, dependency in enumerate(row.dependencies or ()):
             before = self._arrivals_of.get((play, str(dependency.request_id)))
             delay = self._time(dependency.delay_ms, number, f"$.dependencies[{index}].delay_ms")
             if before is None:
@@ -118,7 +118,9 @@ class DynamoAgenticReader(JsonLinesReader[_IntRow]):
     def _remarks(self) -> list[str]:
         if not self._unmet:
             return []
-        return [f"{self._unmet:,} dependencies on requests that did not come before were passed over"]
+        if self._unmet == 1:
+            return ["1 dependency on a request that did not come before it was passed over"]
+        return [f"{self._unmet:,} dependencies on requests that did not come before them were passed over"]
 
     def first_fall(self) -> int | None:
         """See TraceReader: reads all, for a time may follow from other lines."""

@@ -233,8 +233,8 @@ class KvEventsReader(JsonGroupsReader[_Row]):
     def _no_request(self) -> InputError:
         if self._placeholders:
             return TraceFault(
-                f"its {count(self._placeholders, 'stored block')} are placeholders that do not name their parents, so "
-                "nothing says which prompts they were of",
+                f"all its stored blocks ({self._placeholders:,}) are placeholders, which do not name their parents: "
+                "nothing says what prompts they were of",
                 file=self.source.name,
                 hint="Record events that do: those of the GPU, or with self_describing_kv_events set.",
             )

@@ -33,6 +33,8 @@ class Example:
     """What the ids of such a record are local to: `SPACE:ID` in the trace as a whole."""
     by_itself: bool = True
     """Whether the content alone tells the format."""
+    forms: Sequence[bytes] = ()
+    """The same requests, written otherwise."""
     notes: Sequence[str] = ()
     """What the reader always remarks."""
 
@@ -92,6 +94,14 @@ def _kv_events(ids: list[Any], _: int, time: Any) -> Row:
 
 _AGENTIC_HEADER = (
     b'{"schema": "dynamo.agentic_mooncake", "version": 2, "block_size": 16, "hash_id_scope": "local", "source": {}}'
+)
+
+_TALKS = [_weka([1, 2, 3], 200, 0), _weka([1], 64, 0) | {"id": 7}, _weka([1, 2, 4], 192, 2.5)]
+
+_ARRAYS = (
+    b'[1.5, [["BlockStored", [1, 2], null, [], 16, null, "GPU"], ["BlockRemoved", [1], "GPU"]], 0]\n'
+    b'[2, [["BlockStored", [3], 2, [], 16, null, "GPU", null, null, 0]], 0]\n'
+    b'[3, [["AllBlocksCleared"], ["BlockStored", [9], null, [], 16, null, null]]]\n'
 )
 
 _ONE_BLOCK = "each access is read as a request of one block: no prompt and no prefix is in such a trace"
@@ -183,7 +193,7 @@ EXAMPLES: dict[str, Example] = {
         space="m",
     ),
     "weka": Example(
-        _jsonl(_weka([1, 2, 3], 200, 0), _weka([1], 64, 0) | {"id": 7}, _weka([1, 2, 4], 192, 2.5)),
+        _jsonl(*_TALKS),
         [(["c:1", "c:2", "c:3"], 200, 0), (["7:1"], 64, 0), (["c:1", "c:2", "c:4"], 192, 2500)],
         64,
         _weka,
@@ -192,6 +202,7 @@ EXAMPLES: dict[str, Example] = {
         time_key="requests.0.t",
         block_size_key="block_size",
         space="c",
+        forms=[json.dumps(_TALKS).encode(), json.dumps(_TALKS, indent=2).encode()],
         notes=[_AT_ONCE],
     ),
     "timed-trace": Example(
@@ -213,6 +224,7 @@ EXAMPLES: dict[str, Example] = {
         ids_key="events.0.block_hashes",
         length_key=None,
         time_key="ts",
+        forms=[_ARRAYS],
         notes=[_STORES_ONLY],
     ),
     "oracle-general": Example(
@@ -225,6 +237,7 @@ EXAMPLES: dict[str, Example] = {
         b"time,obj_id,size\n0,5,1\n0.5,0x1f,1\n3,5,1\n",
         [([5], 16, 0), (["0x1f"], 16, 500), ([5], 16, 3000)],
         16,
+        forms=[b"0,5\r\n0.5,0x1f\r\n\r\n3,5"],
         notes=[_ONE_BLOCK],
     ),
 }

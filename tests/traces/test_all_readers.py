@@ -111,6 +111,13 @@ def test_an_example_is_read_as_it_says(name: str, opened: Opened) -> None:
     assert reader.warnings == list(example.notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "form"), [(name, form) for name, example in EXAMPLES.items() for form in range(len(example.forms))]
+)
+def test_it_may_be_written_otherwise(name: str, form: int, opened: Opened) -> None:
+    assert read(name, opened(EXAMPLES[name].forms[form])) == list(EXAMPLES[name].requests)
+
+
 @formats
 def test_its_content_alone_tells_the_format(name: str, opened: Opened) -> None:
     example = EXAMPLES[name]
@@ -207,7 +214,7 @@ def mangled(content: bytes, random_: random.Random) -> bytes:
 def fuzz(name: str, seed: int, opened: Opened) -> None:
     """Reads one mangled trace, to its end or to an InputError; nothing else may come of it."""
     random_ = random.Random(f"{name}{seed}")
-    content = EXAMPLES[name].content
+    content = random_.choice([EXAMPLES[name].content, *EXAMPLES[name].forms])
     if random_.random() < 0.2:
         content = random_.choice([*PACKED.values()])(content)
     content = mangled(content, random_)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from kvtier_cli.errors import InputError
-from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.traces import detect
 from kvtier_cli.traces.detect import detect_format, looks_like_fixture, read_trace
 from kvtier_cli.traces.formats import FORMATS, TraceFormat, find_format
@@ -18,7 +15,6 @@ from kvtier_cli.traces.sniff import Match
 from kvtier_cli.traces.source import TraceSource
 
 MakeTrace = Callable[..., TraceSource]
-SAMPLES = Path(__file__).parents[3] / "shared" / "reference" / "samples"
 
 ROW = {"timestamp": 2, "input_length": 600, "hash_ids": [1, 2]}
 
@@ -34,6 +30,10 @@ ROW = {"timestamp": 2, "input_length": 600, "hash_ids": [1, 2]}
         ({**ROW, "chat_id": 1, "parent_chat_id": -1}, "bailian"),
         ({**ROW, "chat_id": 1}, "mooncake"),
         ({"kvtier": "trace", "version": 1, "block_tokens": 16}, "kvtier"),
+        ({"schema": "dynamo.request.trace.v1", "event_type": "request_payload"}, "dynamo-requests"),
+        ({"event": {"event_type": "request_end", "request": {}}}, "dynamo-requests"),
+        ({"id": "c", "requests": [], "hash_id_scope": "local"}, "weka"),
+        ({"ts": 1, "events": [{"type": "AllBlocksCleared"}]}, "kv-events"),
     ],
 )
 def test_the_keys_of_its_lines_tell_the_format(row: dict[str, object], name: str, trace: MakeTrace) -> None:
@@ -183,35 +183,3 @@ def test_no_tags_are_read_unless_asked_for(trace: MakeTrace) -> None:
 def test_a_name_that_no_field_can_be_asked_for_by_is_refused(name: str, trace: MakeTrace) -> None:
     with pytest.raises(InputError, match="no field can be asked for"):
         list(read_trace(trace(ROW), TraceOptions(tags=("a", name))))
-
-
-# --- samples made for other tools ---
-
-_EXPECTED = ["mooncake_min", "discriminate_512", "bailian_min"]
-
-
-@pytest.mark.parametrize("name", _EXPECTED)
-def test_the_samples_have_the_blocks_and_the_reuse_that_was_counted_by_hand(name: str) -> None:
-    if not SAMPLES.is_dir():
-        pytest.skip(f"no samples in {SAMPLES}")
-    expected = json.loads((SAMPLES / "expected.json").read_text())[name]
-    table = BlockTable()
-    by_id: set[int | str] = set()
-    refs = reused = 0
-    for request in read_trace(TraceSource(SAMPLES / f"{name}.jsonl")):
-        known = len(table)
-        keys = table.keys(request.hash_ids)
-        refs += len(keys)
-        reused += sum(key < known for key in keys)
-        by_id.update(request.hash_ids)
-    found = [refs, len(by_id), len(table), [reused, reused]]
-    keys_of = ("refs", "unique_raw", "unique_chained", "infinite_chained(ind,prefix)")
-    assert found == [expected[key] for key in keys_of]
-
-
-@pytest.mark.parametrize("name", ["azure_llm.csv", "burstgpt.csv", "aibrix_workload.jsonl"])
-def test_the_samples_without_ids_are_refused_by_name(name: str) -> None:
-    if not SAMPLES.is_dir():
-        pytest.skip(f"no samples in {SAMPLES}")
-    with pytest.raises(InputError, match=r"looks like a.*no ids of"):
-        read_trace(TraceSource(SAMPLES / name))
