@@ -112,7 +112,9 @@ def _unless_document(source: TraceSource, head: Head) -> TraceFormat:
     if keys and not _OF_A_REQUEST.intersection(keys) and '"hash_ids"' not in head.text:
         named = ", ".join(shown(key) for key in keys[:_KEYS_SHOWN]) + (", …" if len(keys) > _KEYS_SHOWN else "")
         raise InputError(
-            f"looks like JSON lines of no known format (its keys: {named})", file=source.name, hint=known_formats()
+            f"looks like JSON lines of no known format (its keys: {named})",
+            file=source.name,
+            hint="If it has ids of blocks, say what it calls them: --fields hash_ids=FIELD,input_length=FIELD",
         )
     return DEFAULT
 

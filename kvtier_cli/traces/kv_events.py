@@ -219,8 +219,8 @@ class KvEventsReader(JsonGroupsReader[_Row]):
     def _remarks(self) -> list[str]:
         medium = self._read[0] if self._read else ""
         found = [
-            f"put together from the blocks that {medium} stored: what was served from a cache published nothing and is "
-            "not in it"
+            f"put together from the blocks that {medium} stored: what a cache served is not in it, and a prompt that "
+            "was stored in several steps is as many requests"
         ]
         if self._elsewhere:
             found.append(f"{count(self._elsewhere, 'store')} of other media or KV cache groups passed over")

@@ -106,7 +106,8 @@ _ARRAYS = (
 
 _ONE_BLOCK = "each access is read as a request of one block: no prompt and no prefix is in such a trace"
 _STORES_ONLY = (
-    "put together from the blocks that GPU stored: what was served from a cache published nothing and is not in it"
+    "put together from the blocks that GPU stored: what a cache served is not in it, and a prompt that was stored in "
+    "several steps is as many requests"
 )
 _AT_ONCE = "the times of its 2 conversations count from the start of each: they are replayed as if all began at once"
 

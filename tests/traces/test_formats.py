@@ -94,6 +94,13 @@ def test_what_is_of_no_format_is_told_what_there_is(content: bytes, words: str, 
         detect_format(trace(content))
 
 
+def test_json_lines_of_no_format_are_told_how_to_name_their_fields(trace: MakeTrace) -> None:
+    with pytest.raises(InputError) as caught:
+        detect_format(trace({"ids": [1], "n": 1}))
+    assert caught.value.hint
+    assert "--fields hash_ids=FIELD" in caught.value.hint
+
+
 def test_a_format_that_is_named_is_not_looked_for(trace: MakeTrace) -> None:
     source = trace({**ROW, "chat_id": 1, "parent_chat_id": -1})
     reader = read_trace(source, TraceOptions("mooncake"))
