@@ -10,6 +10,7 @@ import typer
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
     BlockTokensOption,
+    FieldsOption,
     FormatOption,
     TimeUnitOption,
     TopologyOption,
@@ -77,6 +78,7 @@ def command(
     trace_format: FormatOption = None,
     block_tokens: BlockTokensOption = None,
     time_unit: TimeUnitOption = None,
+    fields: FieldsOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     save_fixture: SaveFixtureOption = None,
 ) -> int:
@@ -86,7 +88,7 @@ def command(
     says what this one request would have got without, after the same history.
     """
     options = shared(ctx)
-    reading = read_options(trace_format, block_tokens, time_unit)
+    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     if trace == "-" and tiers == "-":
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
     if (limit is not None or offset) and (block is None or not options.json):

@@ -59,7 +59,9 @@ class LibcachesimCsvReader(TraceReader):
         if line is None:
             raise self._too_long(number)
         try:
-            return [cell.strip() for cell in next(csv.reader([line.decode("utf-8")], strict=True))]
+            text = line.decode("utf-8")
+            cells = next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
+            return [cell.strip() for cell in cells]
         except UnicodeDecodeError:
             raise InputError("not UTF-8", file=self.source.name, line=number) from None
         except (csv.Error, StopIteration) as error:

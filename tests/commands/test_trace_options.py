@@ -1,4 +1,4 @@
-"""How the commands that read traces are told to read them: `--format`, `--block-tokens`, `--time-unit`."""
+"""How the commands that read traces are told to: `--format`, `--block-tokens`, `--time-unit`, `--fields`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def test_its_own_ids_name_its_requests(kvtier: RunsKvtier, here: Path) -> None:
 
 
 def test_every_command_reads_a_trace_as_it_is_told(kvtier: RunsKvtier, here: Path) -> None:
-    told = ["--format", "mooncake", "--block-tokens", "15", "--time-unit", "s"]
+    (here / "t.jsonl").write_text('{"at": 1.5, "n": 30, "ids": [1, 2]}\n')
+    told = ["--format", "timed-trace", "--fields", "hash_ids=ids,input_length=n,timestamp=at"]
+    told += ["--block-tokens", "15", "--time-unit", "ms"]
     assert kvtier("init", cwd=here).status == 0
     for command in (
         ["replay", "t.jsonl"],
@@ -68,6 +70,9 @@ def test_times_reach_the_events_in_seconds(kvtier: RunsKvtier, here: Path) -> No
         (["replay", "chats", "--time-unit", "hours"], 'there is no time unit "hours"'),
         (["load", "chats", "--block-tokens", "0"], "blocks of 0 tokens; expected 1 or more"),
         (["lookup", "1", "--format", "mooncake"], "--format says how a trace is read"),
+        (["replay", "chats", "--fields", "hash_id=ids"], 'Did you mean "hash_ids"?'),
+        (["replay", "chats", "--format", "bailian", "--fields", "hash_ids=ids"], "--fields does not apply"),
+        (["lookup", "1", "--fields", "hash_ids=ids"], "--fields says how a trace is read"),
         (["lookup", "1", "--time-unit", "s"], "--time-unit says how a trace is read"),
         (["replay", "case.yaml", "--block-tokens", "16"], "--block-tokens does not apply to a scripted fixture"),
         (["replay", "case.yaml", "--format", "mooncake"], "case.yaml:1:1: not JSON"),
@@ -92,4 +97,7 @@ def test_a_cut_off_file_ends_with_what_was_read_before(kvtier: RunsKvtier, here:
 
 def test_nothing_said_is_the_trace_as_it_says() -> None:
     assert read_options(None, None, None) == TraceOptions()
+    assert read_options(None, None, None, fields="hash_ids=a") == TraceOptions(
+        "timed-trace", fields=(("hash_ids", "a"),)
+    )
     assert read_options("bailian", 64, "s", ["tenant"]) == TraceOptions("bailian", 64, "s", ("tenant",))
