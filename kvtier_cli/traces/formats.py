@@ -35,6 +35,9 @@ class TraceFormat:
         return found
 
 
+_REQUEST_TRACE: Final = "dynamo.request.trace.v1"
+
+
 def _own(head: Head) -> Match:
     return Match.SURE if head.rows and head.rows[0].get("kvtier") == "trace" else Match.NO
 
@@ -65,10 +68,9 @@ def _dynamo_agentic(head: Head) -> Match:
 
 def _dynamo_requests(head: Head) -> Match:
     rows = [row["event"] if isinstance(row.get("event"), dict) else row for row in head.rows]
-    is_one = any(
-        row.get("schema") == "dynamo.request.trace.v1" or row.get("event_type") == "request_end" for row in rows
-    )
-    return Match.SURE if is_one or head.any_row("event_type", "request") else Match.NO
+    is_one = any(row.get("schema") == _REQUEST_TRACE or row.get("event_type") == "request_end" for row in rows)
+    is_cut = "event" in head.keys and f'"{_REQUEST_TRACE}"' in head.first
+    return Match.SURE if is_one or is_cut or head.any_row("event_type", "request") else Match.NO
 
 
 def _lmcache(head: Head) -> Match:

@@ -143,6 +143,7 @@ class KvEventsReader(JsonGroupsReader[_Row]):
     BLOCK_TOKENS = 16
     TIME_UNIT = "s"
     IDS_FIELD = "block_hashes"
+    HAS_TAGS = False
     USUAL = msgspec.json.Decoder(_Batch)
 
     def _reset(self) -> None:

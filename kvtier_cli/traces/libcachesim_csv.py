@@ -30,6 +30,7 @@ class LibcachesimCsvReader(TraceReader):
     BLOCK_TOKENS = 16
     TIME_UNIT = "s"
     TIME_UNIT_IS_OPEN = True
+    HAS_TAGS = False
     TAKES_FIELDS = ("hash_ids", "timestamp")
 
     def __iter__(self) -> Iterator[Request]:

@@ -46,6 +46,7 @@ class OracleGeneralReader(TraceReader):
     BLOCK_TOKENS = 16
     TIME_UNIT = "s"
     RECORD = "record"
+    HAS_TAGS = False
 
     def __iter__(self) -> Iterator[Request]:
         self._reset()

@@ -49,6 +49,8 @@ class TraceReader(ABC):
     """What a record calls the ids of its blocks."""
     LISTS_TAILS: ClassVar[bool] = True
     """Whether a prompt's partly filled last block has an id too."""
+    HAS_TAGS: ClassVar[bool] = True
+    """Whether `TraceOptions.tags` can be read."""
     TAKES_FIELDS: ClassVar[tuple[str, ...]] = ()
     """What the caller may name the fields of (`TraceOptions.fields`)."""
 
@@ -76,6 +78,10 @@ class TraceReader(ABC):
             raise InputError(f"its format {says}: --time-unit does not apply", file=source.name)
         self._time_unit: TimeUnit = unit
         self._is_in_ms = unit == "ms"
+        if options.tags and not self.HAS_TAGS:
+            raise InputError(
+                f"its format has no fields of a request but its own: no {options.tags[0]}", file=source.name
+            )
         if unknown := [name for name in options.field_names if name not in self.TAKES_FIELDS]:
             takes = f"it takes {', '.join(self.TAKES_FIELDS)}" if self.TAKES_FIELDS else "--fields does not apply"
             raise InputError(f"its format names no field {unknown[0]}: {takes}", file=source.name)

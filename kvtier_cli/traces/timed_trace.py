@@ -16,6 +16,7 @@ from kvtier_cli.traces.ids import canonical_ids
 from kvtier_cli.traces.json_lines import JsonLinesReader
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.options import FIELD_NAMES
+from kvtier_cli.wording import shown
 
 _TYPES: Final[dict[str, tuple[Any, ...]]] = {
     "hash_ids": (list[int | str],),
@@ -39,6 +40,7 @@ class TimedTraceReader(JsonLinesReader[Any]):
         super()._reset()
         self._names = dict(zip(FIELD_NAMES, FIELD_NAMES, strict=True)) | dict(self.options.fields)
         self.IDS_FIELD = self._names["hash_ids"]
+        self._unseen = {ours for ours, _ in self.options.fields}
 
     def _usual(self) -> Callable[[bytes], Any]:
         return self._decoder(*FIELD_NAMES)
@@ -65,6 +67,8 @@ class TimedTraceReader(JsonLinesReader[Any]):
 
     def _request(self, row: Any, number: int) -> Request:
         names = self._names
+        if self._unseen:
+            self._unseen = {ours for ours in self._unseen if getattr(row, ours) is None}
         self._check_length(row.input_length, number, f"$.{names['input_length']}")
         if row.output_length is not None:
             self._check_length(row.output_length, number, f"$.{names['output_length']}")
@@ -80,3 +84,8 @@ class TimedTraceReader(JsonLinesReader[Any]):
             None,
             None if row.session_id is None else str(row.session_id),
         )
+
+    def _remarks(self) -> list[str]:
+        """A field that the caller named and no row has is a slip: the trace would be read as one without times, say."""
+        unseen = [f"{shown(self._names[ours])} ({ours})" for ours in FIELD_NAMES if ours in self._unseen]
+        return [f"no request has a field {each}" for each in unseen] if self.requests else []

@@ -241,6 +241,17 @@ def test_many_mangled_traces_are_read_or_refused(name: str, opened: Opened) -> N
         fuzz(name, seed, opened)
 
 
+@formats
+def test_a_field_that_is_asked_for_comes_with_each_request_or_cannot(name: str, opened: Opened) -> None:
+    source = opened(EXAMPLES[name].content)
+    form = FORMATS[name].reader_class()
+    if not form.HAS_TAGS:
+        with pytest.raises(InputError, match="no tenant"):
+            form(source, TraceOptions(name, tags=("tenant",)))
+        return
+    assert {request.tags for request in form(source, TraceOptions(name, tags=("tenant",)))} == {(None,)}
+
+
 # --- formats with a JSON object a line ---
 
 
@@ -286,6 +297,14 @@ def test_a_line_beyond_the_limit_is_bad(name: str, opened: Opened) -> None:
     source = opened(example.lines(row(example), row(example, ids=[10**300]), row(example)))
     assert fault(name, source, max_line_bytes=250).message == "the line is longer than 250 bytes"
     assert len(read(name, source, max_line_bytes=250, skip_bad=True)) == 2
+
+
+@pytest.mark.parametrize("name", [name for name, example in WITH_LINES.items() if example.by_itself])
+def test_a_first_line_longer_than_what_is_looked_at_tells_the_format_by_its_keys(name: str, opened: Opened) -> None:
+    example = EXAMPLES[name]
+    line = row(example, ids=list(range(100_000)))
+    as_one = "mooncake" if name == "kvcache-simulator" else name  # which alone it is not
+    assert detect_format(opened(example.lines(line))).name == as_one
 
 
 @line_formats

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kvtier_cli.errors import InputError
-from kvtier_cli.traces.detect import read_trace
+from kvtier_cli.traces.detect import detect_format, read_trace
 from kvtier_cli.traces.options import TraceOptions
 from kvtier_cli.traces.order import in_arrival_order
 from kvtier_cli.traces.source import TraceSource
@@ -120,6 +120,13 @@ def test_events_of_other_kinds_alone_are_no_trace(trace: MakeTrace) -> None:
     source = trace({"schema": "dynamo.request.trace.v1", "event_type": "request_start", "request": {}})
     with pytest.raises(InputError, match="no request_end event"):
         list(read_trace(source))
+
+
+def test_a_long_first_event_tells_by_its_schema(trace: MakeTrace) -> None:
+    event = ended("a", 1)
+    event["request"]["replay"]["input_sequence_hashes"] = list(range(20_000))
+    row = {"timestamp": 1, "event": {"schema": "dynamo.request.trace.v1", **event}}
+    assert detect_format(trace(row)).name == "dynamo-requests"
 
 
 def test_a_request_that_ended_without_hashes_is_a_bad_line(trace: MakeTrace) -> None:

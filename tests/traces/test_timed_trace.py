@@ -38,6 +38,14 @@ def test_a_field_that_is_not_there_is_told_by_the_traces_name(trace: MakeTrace) 
     assert caught.value.hint.startswith("Without the ids of its blocks")
 
 
+def test_a_field_that_no_row_has_is_told_lest_a_slip_leaves_the_trace_without_times(trace: MakeTrace) -> None:
+    options = TraceOptions(fields=parse_fields("hash_ids=ids,input_length=n,timestamp=wen,session_id=user"))
+    reader = read_trace(trace(ROW, ROW | {"user": "u"}), options)
+    assert len(list(reader)) == 2
+    assert reader.warnings[0] == 'no request has a field "wen" (timestamp)'
+    assert "user" not in "".join(reader.warnings)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
