@@ -257,10 +257,10 @@ class TraceReader(ABC):
                 file=self.source.name,
                 hint=f"The first bad {self.RECORD}: {self.bad_examples[0]}",
             )
+        if self.RECORD != "line" or self.source.head().strip():
+            return InputError("holds no request", file=self.source.name)
         return InputError(
-            "holds no request, only blank lines" if self.RECORD == "line" else "holds no request",
-            file=self.source.name,
-            hint="Expected one JSON object a line." if self.RECORD == "line" else None,
+            "holds no request, only blank lines", file=self.source.name, hint="Expected one JSON object a line."
         )
 
 
