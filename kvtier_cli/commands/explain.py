@@ -151,7 +151,8 @@ def _explain(
             on_bytes=advance,
         )
 
-    index = find_request(source, request, reading, skip_bad=skip_bad)
+    with progress(source.size, f"reading {source.name}", options.progress) as advance:
+        index = find_request(source, request, reading, skip_bad=skip_bad, on_bytes=advance)
     with progress(source.size, f"reading {source.name}", options.progress) as advance:
         prompt = read_prompt(new_run(advance), index)
     at = None if block is None else find_block(prompt, block, f"request {request}", source.name)

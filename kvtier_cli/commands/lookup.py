@@ -202,7 +202,10 @@ def look_up(
     with TraceSource(trace) as source:
         if reading.format is None:
             refuse_fixture(source)
-        index = None if request is None else find_request(source, request, reading, skip_bad=skip_bad)
+        index = None
+        if request is not None:
+            with progress(source.size, f"reading {source.name}", options.progress) as advance:
+                index = find_request(source, request, reading, skip_bad=skip_bad, on_bytes=advance)
         with progress(source.size, source.name, options.progress) as advance:
             run = TraceRun([source], topology, reading=reading, skip_bad=skip_bad, on_bytes=advance)
             ambiguous: Mapping[str, Sequence[BlockMatch]] = {}

@@ -6,7 +6,7 @@ The requests of the history run as a `TraceRun` runs them, under their own filte
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kvtier_cli.replay.identity import ROOT, BlockTable, Label
@@ -39,13 +39,21 @@ class BlockMatch(NamedTuple):
     holders: tuple[str, ...]
 
 
-def find_request(source: TraceSource, text: str, reading: TraceOptions = AS_IT_SAYS, *, skip_bad: bool = False) -> int:
+def find_request(
+    source: TraceSource,
+    text: str,
+    reading: TraceOptions = AS_IT_SAYS,
+    *,
+    skip_bad: bool = False,
+    on_bytes: Callable[[int], object] | None = None,
+) -> int:
     """The number, from 0 in order of arrival, of the request that `text` means: its own id in the trace, else the
-    number itself, `1204` or `r1204`. Reads the trace once. Raises InputError for one that there is not."""
+    number itself, `1204` or `r1204`. Reads the trace once; `on_bytes` hears of progress. Raises InputError for one that
+    there is not."""
     total = 0
     found: list[Request] = []
     known: list[str] = []
-    requests, _ = in_arrival_order(read_trace(source, reading, skip_bad=skip_bad))
+    requests, _ = in_arrival_order(read_trace(source, reading, skip_bad=skip_bad, on_bytes=on_bytes))
     for request in requests:
         total += 1
         if request.request_id is not None:
@@ -57,10 +65,14 @@ def find_request(source: TraceSource, text: str, reading: TraceOptions = AS_IT_S
 
 
 def request_story(run: TraceRun, index: int, parse: FilterParse | None = None) -> RequestStory:
-    """Replay what is before request `index` in `run`, then that request, under `parse` or else its own filter."""
+    """Replay what is before request `index` in `run`, then that request, under `parse` or else its own filter. What is
+    left of the trace is then only read, for `run.warnings`."""
     teller = TraceTeller(run)
     teller.replay(index)
-    return teller.tell(parse)
+    story = teller.tell(parse)
+    teller.skip_rest()
+    run.warn_of_filters()
+    return story
 
 
 def resolve_blocks(

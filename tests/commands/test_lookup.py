@@ -138,6 +138,16 @@ def test_a_filter_at_fault_is_warned_about(kvtier: RunsKvtier, tmp_path: Path) -
     assert ran.status == 0
 
 
+def test_filters_that_fail_open_and_bad_lines_are_warned_about_wherever_they_are(
+    kvtier: RunsKvtier, tmp_path: Path
+) -> None:
+    trace = request([1]) + request([1]) + "{no\n" + request([1], kv_load_tiers=[{"medum": "storage"}])
+    ran = look_up(kvtier, tmp_path, "--request", "1", "--skip-bad", trace=trace)
+    assert "warning: t.jsonl: 1 bad line skipped" in ran.stderr
+    assert "warning: the filters of 1 request fail open: they admit all" in ran.stderr
+    assert ran.status == 0
+
+
 def test_names_from_files_are_shown_as_inert_text(kvtier: RunsKvtier, tmp_path: Path) -> None:
     odd = ["[red]b[/red]", "\x1b[31mb", "漢字", "שלום", "a\nb"]
     topology = {"primary": {"capacity": 9}, "tiers": [{"name": "[bold]\x1b[2J漢字"}]}
