@@ -57,7 +57,7 @@ def _summary(story: RequestStory) -> dict[str, Any]:
 
 def _stop(story: RequestStory, stop: StopStory) -> dict[str, Any]:
     fields = asdict(stop)
-    fields["slots"] = [use._asdict() for use in stop.slots]
+    fields["slots"] = None if stop.slots is None else [use._asdict() for use in stop.slots]
     return {"text": deciding_line(story), **plain_values(fields)}
 
 

@@ -94,7 +94,8 @@ class DecisionLog:
         self.header: LogHeader = file.header
         self.tiers: Sequence[str] = file.header.tiers
         """The tiers by place, the primary first."""
-        self._names = BlockNames(self._labels, as_numbers=file.has("label"))
+        self.names = BlockNames(self._labels, as_numbers=file.has("label"))
+        """What its blocks are called."""
         self._check_header()
 
     @property
@@ -128,7 +129,7 @@ class DecisionLog:
             raise IndexError(request)
         return self.rows_in(self.span(request))
 
-    def rows_in(self, rows: slice) -> LogRows:
+    def rows_in(self, rows: slice | Array) -> LogRows:
         """Any rows as arrays."""
         places = len(self.tiers)
         held = [self._column(name, ("|u1",)) for name in holder_columns(places)]
@@ -186,6 +187,11 @@ class DecisionLog:
             return None
         return text_at(self._column("id_text", ("|u1",)), self._column("id_end", ("<i8",)), number)
 
+    def request_name(self, number: int) -> str:
+        """What a request is called: its own id in its trace, else `r1204`."""
+        label = self.request_label(number)
+        return f"r{number}" if label is None else label
+
     def find_request(self, text: str) -> int:
         """The number of the request that `text` means: its own id in the trace, else `1204` or `r1204`. Raises
         InputError for one that there is not."""
@@ -199,15 +205,15 @@ class DecisionLog:
 
     def block_name(self, key: int) -> str:
         """What a block is called: its label in the trace, `label~2` for the second block with that label."""
-        return self._names.name(key)
+        return self.names.name(key)
 
     def block_names(self, keys: Array) -> list[str]:
         """What many blocks are called."""
-        return self._names.names(keys)
+        return self.names.names(keys)
 
     def find_blocks(self, text: str) -> Sequence[int]:
         """The numbers of the blocks that `text` means: all with that label, or the one with that name."""
-        return self._names.find(text)
+        return self.names.find(text)
 
     # What a file says is checked here; `KvlogFile` checks only that it is as it was written.
 

@@ -73,17 +73,6 @@ class LogHeader(msgspec.Struct):
     size: int = 0
 
 
-def is_kvlog(path: str) -> bool:
-    """Whether the file at `path` begins as a `.kvlog` does. False where it cannot be read."""
-    try:
-        if not Path(path).is_file():
-            return False
-        with Path(path).open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except (OSError, ValueError):
-        return False
-
-
 def write_kvlog(file: BinaryIO, header: LogHeader, columns: Mapping[str, tuple[str, Sequence[Array]]]) -> None:
     """Write a log: `columns` gives each by name its type and its arrays, to stand one behind the other. The same log
     gives the same bytes."""

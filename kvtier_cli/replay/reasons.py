@@ -12,7 +12,7 @@ from typing import Final
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
 from kvtier_cli.replay.slots import SlotUse, SlotUser
 from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBlock, WithoutFilter
-from kvtier_cli.tiering.model import LookupResult
+from kvtier_cli.tiering.model import LookupResult, Verdict
 from kvtier_cli.tiering.topology import PRIMARY_NAME
 
 Show = Callable[[str], str]
@@ -55,7 +55,8 @@ def deciding_line(story: RequestStory, show: Show = str) -> str | None:
             words = f"{show(tier.name)} {_CELL_WORDS[cell]}"
             said.append(f"{words}, {tier.why}" if cell is Cell.SKIPPED_HOLDS and tier.name == stop.tier else words)
     name, fate = show(block.name), _FATES.get(stop.outcome, f"is {words_of(stop.outcome)}")
-    return f"block {stop.at:,} ({name}) {fate}: {', '.join(said)}; {_long_reason(story, stop, show)}."
+    why = "; ".join([*([", ".join(said)] if said else []), _long_reason(story, stop, show)])
+    return f"block {stop.at:,} ({name}) {fate}: {why}."
 
 
 def row_reason(story: RequestStory, block: StoryBlock, show: Show = str) -> str:
@@ -63,7 +64,7 @@ def row_reason(story: RequestStory, block: StoryBlock, show: Show = str) -> str:
     if block.outcome is Outcome.PRIMARY:
         return f"ready in {PRIMARY_NAME}" + (f" after {count(block.steps, 'step')}" if block.steps else "")
     if block.outcome is Outcome.PROMOTED:
-        return f"from {show(block.tier or '')}, {count(block.steps, 'step')}"
+        return f"from {show(block.tier or '')}" + ("" if block.steps is None else f", {count(block.steps, 'step')}")
     stop = story.stop
     assert stop is not None  # noqa: S101 - what was not served has a stop
     if block.outcome is Outcome.UNREACHED:
@@ -73,7 +74,7 @@ def row_reason(story: RequestStory, block: StoryBlock, show: Show = str) -> str:
         why = next(tier.why for tier in story.tiers if tier.name == stop.tier)
         return f"{show(stop.tier or '')} holds it; {why}"
     if block.outcome is Outcome.DENIED:
-        return f"{show(stop.tier or '')} hit, but no slot: {_slots(story, stop.slots, show)}"
+        return f"{show(stop.tier or '')} hit, but no slot{_slots(story, stop.slots, show)}"
     return _long_reason(story, stop, show).removeprefix("it was ")
 
 
@@ -147,10 +148,10 @@ def _long_reason(story: RequestStory, stop: StopStory, show: Show) -> str:
         behind = {0: "this block", 1: "this block and the one after it"}
         return f"{tier} holds {behind.get(stop.held_behind, f'this block and the {stop.held_behind:,} after it')}"
     if stop.outcome is Outcome.DENIED:
-        return f"the CPU tier could give no slot: {_slots(story, stop.slots, show)}"
+        return f"the CPU tier could give no slot{_slots(story, stop.slots, show)}"
     if stop.outcome is Outcome.FAILED:
         why = f": {show(stop.failure)}" if stop.failure else ""
-        return f"its load from {tier} failed{f' {stop.tries:,} times' if stop.tries > 1 else ''}{why}"
+        return f"its load from {tier} failed{f' {stop.tries:,} times' if (stop.tries or 0) > 1 else ''}{why}"
     if stop.outcome is Outcome.HELD:
         return "promotions are held since the CPU tier was reset"
     if stop.outcome is Outcome.GAVE_UP:
@@ -165,22 +166,27 @@ def _long_reason(story: RequestStory, stop: StopStory, show: Show) -> str:
 
 
 def _gave_up(story: RequestStory, stop: StopStory, show: Show) -> str:
-    tiers = joined(map(show, stop.waiting_for))
-    if stop.answer is LookupResult.RETRY:
+    retried = stop.answer is LookupResult.RETRY
+    tiers = joined(map(show, stop.waiting_for or ()))
+    if stop.waiting_for is None:
+        retried = Verdict.RETRY in story.blocks[stop.at].verdicts
+        said = f"it could not be loaded in pass {story.passes:,}"
+    elif retried:
         said = f"{tiers} still said retry in pass {story.passes:,}"
     elif stop.answer is LookupResult.HIT:
         said = f"it hit in pass {story.passes:,}, but a promotion of the same pass evicted it"
     else:
         said = f"it was still on its way{f' from {tiers}' if tiers else ''} in pass {story.passes:,}"
-    if stop.answer is not LookupResult.RETRY and len(story.blocks) > story.primary_capacity:
+    if not retried and len(story.blocks) > story.primary_capacity:
         said += f"; the {len(story.blocks):,} blocks do not fit into the CPU tier's {story.primary_capacity:,}"
     return f"{said}; vLLM would wait on"
 
 
-def _slots(story: RequestStory, slots: Iterable[SlotUse], show: Show) -> str:
+def _slots(story: RequestStory, slots: Iterable[SlotUse] | None, show: Show) -> str:
+    """What took the slots, behind a colon; empty where that is not known."""
     if not story.primary_capacity:
-        return "it has none"
-    return ", ".join(_slot_use(story, use, show) for use in slots)
+        return ": it has none"
+    return "" if slots is None else ": " + ", ".join(_slot_use(story, use, show) for use in slots)
 
 
 def _slot_use(story: RequestStory, use: SlotUse, show: Show) -> str:

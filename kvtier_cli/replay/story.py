@@ -79,7 +79,7 @@ def tell_story(
     return RequestStory(
         label,
         parse,
-        _tiers(manager.tiers, parse),
+        story_tiers([TierSpec(tier.name, tier.medium, tier.locality) for tier in manager.tiers], parse),
         teller.blocks,
         teller.stop,
         recorder.passes,
@@ -124,7 +124,8 @@ def _r(req_id: Hashable) -> str:
     return f"r{req_id}"
 
 
-def _tiers(tiers: Sequence[SecondaryTierManager], parse: FilterParse) -> tuple[StoryTier, ...]:
+def story_tiers(tiers: Sequence[TierSpec], parse: FilterParse) -> tuple[StoryTier, ...]:
+    """All tiers, the primary first, and what the filter makes of these secondary ones."""
     primary = StoryTier(PRIMARY_NAME, Medium.CPU, None, True, PRIMARY_REASON)
     return primary, *(
         StoryTier(
@@ -132,7 +133,7 @@ def _tiers(tiers: Sequence[SecondaryTierManager], parse: FilterParse) -> tuple[S
             tier.medium,
             tier.locality,
             parse.filter.admits(tier.medium, tier.locality),
-            tier_reason(parse, TierSpec(tier.name, tier.medium, tier.locality)),
+            tier_reason(parse, tier),
         )
         for tier in tiers
     )

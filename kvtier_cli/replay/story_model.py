@@ -49,7 +49,8 @@ class StoryBlock:
     one, or whose load failed. `result` and `verdicts` (one a secondary tier) are those of the deciding lookup: the last
     that reached the tiers, else the last; None and empty where there was none. `cells` has one entry a tier, the
     primary first. `holders`: the tiers that hold the block when the last pass ends, asked or not. `looks`: in how many
-    passes it was looked up; `steps`: how many ends of steps it was waited for.
+    passes it was looked up; `steps`: how many ends of steps it was waited for (both None in the story of a log, as is
+    `result`: it does not tell).
     """
 
     index: int
@@ -60,8 +61,8 @@ class StoryBlock:
     verdicts: tuple[Verdict, ...]
     cells: tuple[Cell, ...]
     holders: tuple[str, ...]
-    looks: int
-    steps: int
+    looks: int | None
+    steps: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class StopStory:
     `by_itself`: this very request) and `evicted_from`. For a filtered one `held_behind`: how many blocks right behind
     it that tier holds too. For a denied one `slots`: what took them, at that moment. For one given up `answer`, what it
     said last, and `waiting_for`, the tiers that this is about. For a failed one `failure`, where it can be told, and
-    `tries`, the promotions that were started.
+    `tries`, the promotions that were started. None are `slots`, `waiting_for` and `tries` in the story of a log, which
+    does not tell.
     """
 
     at: int
@@ -83,11 +85,11 @@ class StopStory:
     by_itself: bool = False
     evicted_from: str | None = None
     held_behind: int = 0
-    slots: tuple[SlotUse, ...] = ()
+    slots: tuple[SlotUse, ...] | None = ()
     answer: LookupResult | None = None
-    waiting_for: tuple[str, ...] = ()
+    waiting_for: tuple[str, ...] | None = ()
     failure: str | None = None
-    tries: int = 0
+    tries: int | None = 0
 
 
 class Look(NamedTuple):

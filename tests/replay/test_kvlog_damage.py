@@ -14,8 +14,8 @@ import pytest
 
 from kvtier_cli.errors import InputError
 from kvtier_cli.replay.decision_log import DecisionLog, open_log
-from kvtier_cli.replay.kvlog_file import is_kvlog
 from kvtier_cli.tiering.topology import PrimarySpec, Topology
+from kvtier_cli.traces.logs import is_kvlog
 from tests.replay.logs import as_rows, kept_log, log_bytes, write_trace
 from tests.tiering.managers import NVME
 
