@@ -23,6 +23,7 @@ from kvtier_cli.commands.inputs import (
 from kvtier_cli.commands.options import Shared, shared
 from kvtier_cli.commands.save_fixture import SaveFixtureOption, check_target, save, write_fixture
 from kvtier_cli.errors import ExitStatus, InputError
+from kvtier_cli.traces.logs import is_kvlog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,9 @@ EXAMPLES = (
 
 def command(
     ctx: typer.Context,
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace; - is stdin.")],
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="A trace (- is stdin), or a decision log (.kvlog).")
+    ],
     request: Annotated[
         str, typer.Option("--request", metavar="ID", help="Its id in the trace, or its number from 0 (1204, r1204).")
     ],
@@ -85,7 +88,8 @@ def command(
     """Tell one request's whole story: each pass, each tier's verdict, waits, what it stored and what it evicted.
 
     The requests run under their own filters unless --tiers gives one for all. Where a filter skipped a tier, it also
-    says what this one request would have got without, after the same history.
+    says what this one request would have got without, after the same history. A decision log (kvtier replay --log)
+    tells at once, without a replay, what it knows: not the passes, stores and evictions.
     """
     options = shared(ctx)
     reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
@@ -93,6 +97,10 @@ def command(
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
     if (limit is not None or offset) and (block is None or not options.json):
         raise InputError("--limit and --offset page a block's life", hint="Give --block and --json with them.")
+    if is_kvlog(trace):
+        from kvtier_cli.commands.explain_log import explain_log
+
+        return explain_log(ctx, options, trace, request, block, rows=rows, wide=wide, limit=limit, offset=offset)
     check_target(save_fixture, request=request)
     chosen = given_topology(topology)
     given = None if tiers is None else given_filter(tiers, chosen)

@@ -10,7 +10,7 @@ from kvtier_cli.render.json_out import SCOPE
 from kvtier_cli.render.noted_table import noted_rows, noted_table, wrapped
 from kvtier_cli.render.story_view import shows, story_lines
 from kvtier_cli.replay.explain import Explanation, LifeStory
-from kvtier_cli.replay.life_words import life_rows, short_life, whereabouts
+from kvtier_cli.replay.life_words import LifeRow, life_rows, short_life, whereabouts
 from kvtier_cli.replay.pass_words import evicted_rows, pass_rows, promotion_sentence, store_sentence
 from kvtier_cli.replay.reasons import Show, count, row_reason, words_of
 from kvtier_cli.replay.story_model import RequestStory
@@ -77,11 +77,16 @@ def _life_lines(story: RequestStory, life: LifeStory, out: Output, show: Show, *
     )
     if total:
         yield ""
-        table = []
-        for row in life_rows(life, show):
-            steps = f"{row.first:,}" if row.first == row.last else f"{row.first:,} to {row.last:,}"
-            table.append([steps, f"{row.requests} <" if row.own else row.requests, plain(row.what)])
-        yield from _long_table(["step", "by", "what happened"], table, out, align=">", rows=rows)
+        yield from life_table(life_rows(life, show), out, rows=rows)
+
+
+def life_table(life: Sequence[LifeRow], out: Output, *, rows: bool) -> Iterator[str]:
+    """The lines of the table of a block's life."""
+    table = []
+    for row in life:
+        steps = f"{row.first:,}" if row.first == row.last else f"{row.first:,} to {row.last:,}"
+        table.append([steps, f"{row.requests} <" if row.own else row.requests, plain(row.what)])
+    yield from _long_table(["step", "by", "what happened"], table, out, align=">", rows=rows)
 
 
 def _long_table(

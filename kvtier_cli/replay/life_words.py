@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from kvtier_cli.replay.explain import LifeEntry, LifeStory
 from kvtier_cli.replay.life import Deed
+from kvtier_cli.replay.outcomes import AbsentReason
 from kvtier_cli.replay.reasons import Show, joined
 
 _NOT_SERVED: Final = {
@@ -71,8 +72,13 @@ def _what(entries: Sequence[LifeEntry], show: Show) -> str:
         return f"loaded{f' {len(entries):,} times' if len(entries) > 1 else ''}"
     if deed is Deed.EVICTED:
         return f"evicted from {tiers}{' unread' if entry.unread else ''}"
-    reason = f" ({entry.reason.value})" if entry.reason is not None and deed is Deed.ABSENT else ""
-    return _NOT_SERVED[deed].format(tier=tiers) + reason
+    return not_served(deed, tiers, entry.reason)
+
+
+def not_served(deed: Deed, tier: str, reason: AbsentReason | None) -> str:
+    """How a request was not served the block, `deed` being one of the last six."""
+    why = f" ({reason.value})" if reason is not None and deed is Deed.ABSENT else ""
+    return _NOT_SERVED[deed].replace("{tier}", tier) + why
 
 
 def short_life(life: LifeStory, show: Show = str) -> str | None:

@@ -60,7 +60,7 @@ class TraceSource:
                 raise InputError(
                     "is a decision log, what came of a replay; expected a trace",
                     file=self.name,
-                    hint="Replay the trace that it was made from; docs/decision-log.md says how to read a log.",
+                    hint="Read it with kvtier explain LOG --request ID or kvtier compare LOG LOG, or give the trace.",
                 )
             self.compression = compression_of(first, self.name)
             """"gzip", "zstd", or None for a file that is not packed."""

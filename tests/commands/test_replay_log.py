@@ -224,7 +224,7 @@ def test_a_log_in_the_place_of_a_trace_is_told_apart(kvtier: RunsKvtier, folder:
     logged(kvtier, folder, "log.kvlog")
     assert refusal(kvtier("replay", "log.kvlog", cwd=folder)) == [
         "log.kvlog: is a decision log, what came of a replay; expected a trace",
-        "Replay the trace that it was made from; docs/decision-log.md says how to read a log.",
+        "Read it with kvtier explain LOG --request ID or kvtier compare LOG LOG, or give the trace.",
     ]
 
 
