@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kvtier_cli.commands.compare_logs import are_logs, compare_logs
 from kvtier_cli.commands.inputs import (
     FILTER_HELP,
     BlockTokensOption,
@@ -39,7 +40,10 @@ _MOST_SHOWN = 1_000_000
 
 def command(
     ctx: typer.Context,
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace; - is stdin.")],
+    traces: Annotated[
+        list[str],
+        typer.Argument(metavar="TRACE|LOG...", help="A trace (- is stdin), or two to six decision logs (.kvlog)."),
+    ],
     tiers: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,11 +96,15 @@ def command(
     """Compare two to six variants over one trace, in one pass: their figures, and the requests that end otherwise.
 
     Repeat --tiers, --topology, --policy or --primary: the variants are called A, B, C. What is given once holds for
-    all; two options that are both repeated go together in their order.
+    all; two options that are both repeated go together in their order. Decision logs of one trace (kvtier replay
+    --log) are compared as they are, without a replay.
     """
+    options = shared(ctx)
+    if are_logs(traces):
+        return compare_logs(ctx, options, traces, fail_on or (), limit=limit, offset=offset)
     from kvtier_cli.commands.compare_variants import given_variants
 
-    options = shared(ctx)
+    (trace,) = traces
     if trace == "-" and tiers and "-" in tiers:
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
     reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
@@ -115,7 +123,7 @@ def command(
             _write(source.name, variants, comparison, figures, judged, warnings, offset=offset, limit=limit)
         else:
             _print(source.name, trace, variants, common, comparison, figures, judged, options, offset=offset)
-            for text in [*comparison.reading.warnings, *_told_once(warnings)]:
+            for text in [*comparison.reading.warnings, *told_once(warnings)]:
                 options.stderr().warn(text)
     failed = any(each.holds for _, found in judged for _, each in found)
     return ExitStatus.NO if failed else ExitStatus.DONE
@@ -173,7 +181,7 @@ def _block_tokens(variants: Sequence[GivenVariant]) -> int | None:
     return next(iter(said), None)
 
 
-def _told_once(warnings: Sequence[Sequence[str]]) -> list[str]:
+def told_once(warnings: Sequence[Sequence[str]]) -> list[str]:
     """Each warning once, with the names of the variants that it is about unless it is about all."""
     from kvtier_cli.replay.compare import LETTERS
 

@@ -15,17 +15,18 @@ def variants_as_json(
     labels: Sequence[str],
     settings: Sequence[Mapping[str, Any]],
     figures: Sequence[Mapping[str, Any]],
-    moved: Sequence[Mapping[str, Moved]],
-    remote_reads: Sequence[int],
+    moved: Sequence[Mapping[str, Moved] | None],
+    remote_reads: Sequence[int | None],
 ) -> list[dict[str, Any]]:
-    """One entry a variant: its name, what tells it from the others, topology and filter, then what came of it."""
+    """One entry a variant: its name, what tells it from the others, topology and filter, then what came of it. What was
+    moved is None where that is not known."""
     return [
         {
             "name": letter,
             "label": label,
             **setting,
             "figures": one,
-            "moved_blocks": {tier: {"read": each.read, "written": each.written} for tier, each in blocks.items()},
+            "moved_blocks": None if blocks is None else {tier: each._asdict() for tier, each in blocks.items()},
             "remote_reads": remote,
         }
         for letter, label, setting, one, blocks, remote in zip(

@@ -27,14 +27,14 @@ _SPANS = 8
 @dataclass(frozen=True, slots=True)
 class Shown:
     """All that the text says: `labels` tell the variants apart, `common` is what they share, `block_bytes` the size of
-    a block where every variant has the same. `explains`: for each variant the command that tells a request's story,
-    without its number; None where there is none."""
+    a block where every variant has the same; `remote_reads` are None where they are not known. `explains`: for each
+    variant the command that tells a request's story, without its number; None where there is none."""
 
     title: str
     labels: Sequence[str]
     common: Sequence[str]
     figures: Sequence[Mapping[str, Any]]
-    remote_reads: Sequence[int]
+    remote_reads: Sequence[int | None]
     block_tokens: int
     block_bytes: int | None
     differences: Differences
@@ -248,7 +248,7 @@ def _spans(spans: Sequence[Span], out: Output) -> str:
 def _remote(shown: Shown, out: Output) -> Iterator[str]:
     first = shown.remote_reads[0]
     for letter, reads in list(zip(LETTERS, shown.remote_reads, strict=False))[1:]:
-        change = reads - first
+        change = 0 if reads is None or first is None else reads - first
         if change:
             size = "" if shown.block_bytes is None else f", {format_size(abs(change) * shown.block_bytes)}"
             does = "avoids" if change < 0 else "costs"

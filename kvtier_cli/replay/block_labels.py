@@ -60,6 +60,14 @@ class BlockNames:
         self._column = column
         self._as_numbers = as_numbers
 
+    def columns(self) -> list[Array]:
+        """The labels of all blocks as they are stored: equal columns are equal labels."""
+        return [self._column(name) for name in (["label"] if self._as_numbers else ["label_text", "label_end"])]
+
+    def labels(self) -> list[str]:
+        """The labels of all blocks, by number."""
+        return [self.label(key) for key in range(len(self._column("parent")))]
+
     def label(self, key: int) -> str:
         """The id that the trace gave a block."""
         if self._as_numbers:

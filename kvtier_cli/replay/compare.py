@@ -9,9 +9,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.outcomes import Outcome, Stop
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import TierFilter
@@ -41,6 +40,12 @@ class Span(NamedTuple):
     tier: str | None
 
 
+class Names(Protocol):
+    """Knows what blocks are called."""
+
+    def name(self, key: int, /) -> str: ...
+
+
 class Difference(NamedTuple):
     """One request that ended in another way in some variant; tuples have one entry a variant.
 
@@ -54,7 +59,7 @@ class Difference(NamedTuple):
     spans: tuple[tuple[Span, ...], ...]
     blocks: int
     keys: Sequence[BlockKey]
-    table: BlockTable
+    table: Names
 
     @property
     def furthest(self) -> int:
@@ -111,6 +116,10 @@ class Differences:
             against.differ += spans != difference.spans[0]
             against.fewer += served < difference.served[0]
             against.more += served > difference.served[0]
+        self.remember(difference)
+
+    def remember(self, difference: Difference) -> None:
+        """Keep one request that is counted already, if it is among the worst."""
         entry = (abs(difference.change), difference.blocks, -difference.number, difference)
         if len(self._heap) < self.keep:
             heapq.heappush(self._heap, entry)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from kvtier_cli.replay.outcomes import AbsentReason, Outcome
 from kvtier_cli.replay.request_names import IDS_COMPARED, request_number
 from kvtier_cli.tiering.model import Verdict
 from kvtier_cli.wording import shown
+
+_ID_TYPES: Final = {"id_named": "|u1", "id_text": "|u1", "id_end": "<i8"}
 
 
 class LogRows(NamedTuple):
@@ -198,6 +200,12 @@ class DecisionLog:
         same = [number for number, label in enumerate(self._own_ids) if label == text]
         known = [label for label in self._own_ids if label is not None][:IDS_COMPARED]
         return request_number(text, self.requests, same, known, self.path)
+
+    def id_columns(self) -> list[Array]:
+        """The requests' own ids as they are stored: equal columns are equal ids. Empty where no request has one."""
+        if not self._file.has("id_named"):
+            return []
+        return [self._column(name, (type_,)) for name, type_ in _ID_TYPES.items()]
 
     @cached_property
     def _own_ids(self) -> list[str | None]:
