@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,6 +13,7 @@ from kvtier_cli.commands.log_options import refuse_replay_options
 from kvtier_cli.commands.options import Shared
 from kvtier_cli.errors import ExitStatus, InputError
 from kvtier_cli.traces.logs import is_kvlog
+from kvtier_cli.traces.source import STDIN
 
 if TYPE_CHECKING:
     from kvtier_cli.replay.compare_checks import FailOn
@@ -34,6 +36,8 @@ def are_logs(paths: Sequence[str]) -> bool:
         return False
     other = next((path for path in paths if path not in logs), None)
     if other is not None and logs:
+        if not Path(other).exists() and other != STDIN:
+            raise InputError("no such file", file=other)
         raise InputError(
             f"is no decision log, and {logs[0]} is one",
             file=other,
