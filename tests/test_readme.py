@@ -1,8 +1,8 @@
 """What the documentation shows is what the program prints: each console block is run as it is written.
 
-A block starts with ```console; a line `$ kvtier …` (with `\\` at its end it goes on) is run in the checkout at 80
-columns, and the lines up to the next `$` or the block's end are all that it prints. KVTIER_UPDATE_GOLDEN=1 writes them
-anew.
+A block starts with ```console; a line `$ kvtier …` (with `\\` at its end it goes on) is run at 80 columns in a folder
+that has all that the checkout has, and keeps what a page's commands write; the lines up to the next `$` or the block's
+end are all that it prints. KVTIER_UPDATE_GOLDEN=1 writes them anew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ _COMMAND = re.compile(r"^\$ (kvtier(?:.*\\\n)*.*)\n", re.MULTILINE)
 
 
 def _print(command: str, folder: Path) -> str:
-    """What a shell in the checkout shows of a command: both streams, and the exit status where it is not 0."""
+    """What a shell shows of a command: both streams, and the exit status where it is not 0."""
+    beside = folder / "checkout"
+    if not beside.exists():
+        beside.mkdir()
+        for path in CHECKOUT.iterdir():
+            (beside / path.name).symlink_to(path)
     program = folder / "kvtier"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kvtier_cli.main "$@"\n')
     program.chmod(0o755)
@@ -36,7 +41,7 @@ def _print(command: str, folder: Path) -> str:
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         env=environment,
-        cwd=CHECKOUT,
+        cwd=beside,
         timeout=60,
         check=False,
     )

@@ -105,6 +105,7 @@ def _topology(log: DecisionLog) -> str:
 def _print(comparison: LoggedComparison, judged: Verdicts, options: Shared, *, offset: int) -> None:
     from kvtier_cli.commands.compare import told_once
     from kvtier_cli.render.compare_view import Shown, compare_lines
+    from kvtier_cli.render.console import plain
 
     logs = comparison.logs
     sizes = {topology.block.bytes_per_token for topology in comparison.topologies}
@@ -127,7 +128,7 @@ def _print(comparison: LoggedComparison, judged: Verdicts, options: Shared, *, o
     for line in compare_lines(shown, options.stdout()):
         print(line)
     for text in told_once([log.header.warnings for log in logs]):
-        options.stderr().warn(text)
+        options.stderr().warn(plain(text))
 
 
 def _write(comparison: LoggedComparison, judged: Verdicts, *, offset: int, limit: int) -> None:
