@@ -44,9 +44,7 @@ EXAMPLES = (
 
 def command(
     ctx: typer.Context,
-    trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="A trace (- is stdin), or a decision log (.kvlog).")
-    ],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (- is stdin), or a decision log (.kvlog).")],
     request: Annotated[
         str, typer.Option("--request", metavar="ID", help="Its id in the trace, or its number from 0 (1204, r1204).")
     ],

@@ -49,12 +49,16 @@ def save_request(
     note: str | None = None,
 ) -> Slice:
     """Replay what is before request `index` of a run that has not begun, and save that request, under `parse` or else
-    its own filter. `trace` is what the fixture calls its source."""
+    its own filter. What is left of the trace is then only read, for `run.warnings`. `trace` is what the fixture calls
+    its source."""
     teller = TraceTeller(run)
     teller.replay(index)
     arrived = teller.arrive(parse)
     origin = Origin(trace, index, arrived.request.request_id, note)
-    return save_slice(run, arrived.keys, arrived.parse, label=arrived.label, origin=origin, request_name=teller.name)
+    saved = save_slice(run, arrived.keys, arrived.parse, label=arrived.label, origin=origin, request_name=teller.name)
+    teller.skip_rest()
+    run.warn_of_filters()
+    return saved
 
 
 def save_slice(

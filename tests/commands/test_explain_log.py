@@ -149,6 +149,7 @@ def test_names_out_of_a_log_are_inert(tmp_path: Path) -> None:
         (("--tiers", "local"), "--tiers needs a replay, and this is the log of one that is over"),
         (("--topology", "{}"), "--topology needs a replay"),
         (("--skip-bad",), "--skip-bad needs a replay"),
+        (("--save-fixture", "saved.yaml"), "--save-fixture needs a replay"),
         (("--block", "x"), 'request 284 has no block "x"'),
     ],
 )

@@ -138,11 +138,12 @@ def test_a_filter_at_fault_is_warned_about(kvtier: RunsKvtier, tmp_path: Path) -
     assert ran.status == 0
 
 
+@pytest.mark.parametrize("more", [[], ["--save-fixture", "saved.yaml"]], ids=["shown", "saved"])
 def test_filters_that_fail_open_and_bad_lines_are_warned_about_wherever_they_are(
-    kvtier: RunsKvtier, tmp_path: Path
+    kvtier: RunsKvtier, tmp_path: Path, more: list[str]
 ) -> None:
     trace = request([1]) + request([1]) + "{no\n" + request([1], kv_load_tiers=[{"medum": "storage"}])
-    ran = look_up(kvtier, tmp_path, "--request", "1", "--skip-bad", trace=trace)
+    ran = look_up(kvtier, tmp_path, "--request", "1", "--skip-bad", *more, trace=trace)
     assert "warning: t.jsonl: 1 bad line skipped" in ran.stderr
     assert "warning: the filters of 1 request fail open: they admit all" in ran.stderr
     assert ran.status == 0
