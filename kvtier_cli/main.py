@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "load": ("kvtier_cli.commands.load", "Replay traces into the workspace; its tiers are real stores."),
     "tiers": ("kvtier_cli.commands.tiers", "What each tier of the workspace holds; faults on demand."),
     "blocks": ("kvtier_cli.commands.blocks", "The blocks of the workspace, and which tiers have them."),
+    "synth": ("kvtier_cli.commands.synth", "Make a realistic trace of any size from a seed."),
     "topology": ("kvtier_cli.commands.topology", "The tiers in force: show them, check them, import vLLM's."),
     "doctor": ("kvtier_cli.commands.doctor", "The installation and the workspace: versions, lock, integrity."),
 }

@@ -1,4 +1,4 @@
-"""kvtier's own traces: JSONL with a header, able to hold all that a `Request` has. Reads and writes them.
+"""kvtier's own traces: JSONL with a header, able to hold all that a `Request` has. Reads them.
 
 The first line is `{"kvtier": "trace", "version": 1, "block_tokens": 16}`, with a `source` in words if one likes. Each
 line after it is a request: `hash_ids` and `input_length`, and what there is of `request_id`, `session_id`, `timestamp`
@@ -7,8 +7,8 @@ line after it is a request: `hash_ids` and `input_length`, and what there is of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import BinaryIO, Final
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -121,49 +121,3 @@ class OwnReader(JsonLinesReader[_IntRow]):
             )
 
         return read
-
-
-class TraceWriter:
-    """Writes requests as a trace in kvtier's own format to `stream`, the header at once.
-
-    `block_tokens`: tokens a block. `tag_names`: what the values of `Request.tags` are called. `source`: where the
-    requests come from, in words. Whatever is written is read again as it was, but for its place in the file.
-    """
-
-    def __init__(
-        self, stream: BinaryIO, block_tokens: int, *, tag_names: Sequence[str] = (), source: str | None = None
-    ) -> None:
-        self._write = stream.write
-        self._tag_names = tag_names
-        header: dict[str, object] = {"kvtier": KIND, "version": VERSION, "block_tokens": block_tokens}
-        if source is not None:
-            header["source"] = source
-        self._write(msgspec.json.encode(header) + b"\n")
-
-    def write(self, request: Request) -> None:
-        """One request, on a line."""
-        fields: list[tuple[str, object]] = [
-            ("request_id", request.request_id),
-            ("session_id", request.session_id),
-            ("timestamp", request.timestamp),
-            ("input_length", request.input_length),
-            ("output_length", request.output_length),
-            ("hash_ids", request.hash_ids),
-        ]
-        parts = [b'"%b":%b' % (name.encode(), _encoded(value)) for name, value in fields if value is not None]
-        if request.params is not None:
-            parts.append(b'"kv_transfer_params":' + msgspec.json.format(request.params, indent=-1))
-        if request.tags is not None:
-            tags = {name: tag for name, tag in zip(self._tag_names, request.tags, strict=True) if tag is not None}
-            if tags:
-                parts.append(b'"tags":' + msgspec.json.encode(tags))
-        self._write(b"{" + b",".join(parts) + b"}\n")
-
-
-def _encoded(value: object) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except OverflowError:  # an int of more than 64 bits
-        if isinstance(value, list):
-            return b"[" + b",".join(map(_encoded, value)) + b"]"
-        return str(value).encode()

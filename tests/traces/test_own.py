@@ -14,8 +14,9 @@ from kvtier_cli.errors import InputError
 from kvtier_cli.traces.ids import canonical
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.options import TraceOptions
-from kvtier_cli.traces.own import OwnReader, TraceWriter
+from kvtier_cli.traces.own import OwnReader
 from kvtier_cli.traces.source import TraceSource
+from kvtier_cli.traces.write_own import OwnWriter
 
 MakeTrace = Callable[..., TraceSource]
 
@@ -43,7 +44,7 @@ requests = st.builds(
 def test_what_is_written_is_read_again(request: Request, tmp_path: Path) -> None:
     path = tmp_path / "t"
     with path.open("wb") as file:
-        TraceWriter(file, 64, tag_names=("tenant", "model"), source="a test").write(request)
+        OwnWriter(file, 64, tag_names=("tenant", "model"), source="a test").write(request)
     with TraceSource(path) as source:
         reader = OwnReader(source, TraceOptions(tags=("tenant", "model")))
         found = next(iter(reader))
@@ -57,7 +58,7 @@ def test_what_is_written_is_read_again(request: Request, tmp_path: Path) -> None
 
 def test_what_a_request_does_not_have_is_not_written() -> None:
     file = io.BytesIO()
-    TraceWriter(file, 16).write(Request(0, 1, 20, [1, "a"]))
+    OwnWriter(file, 16).write(Request(0, 1, 20, [1, "a"]))
     assert file.getvalue().splitlines() == [
         b'{"kvtier":"trace","version":1,"block_tokens":16}',
         b'{"input_length":20,"hash_ids":[1,"a"]}',
