@@ -6,9 +6,11 @@ ints, counted up in order of first sight; ids are labels for people, digests wha
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import takewhile
+from operator import itemgetter
 
 Label = int | str
 
@@ -19,12 +21,19 @@ ROOT_DIGEST = bytes(32)
 
 
 class BlockTable:
-    """All blocks seen so far. `by_id`: take ids as they are, whatever is in front of them."""
+    """All blocks seen so far. `by_id`: take ids as they are, whatever is in front of them.
+
+    Many traces count their ids as this table counts its blocks: from 0, in order of first sight, one id a chain. As
+    long as one does, each id is its block's number, and a block takes the eight bytes of its parent alone.
+    """
 
     def __init__(self, *, by_id: bool = False) -> None:
         self._by_id = by_id
-        self.labels: list[Label] = []
-        self.parents: list[int] = []
+        self._counted = not by_id
+        """Whether all labels so far are their blocks' numbers."""
+        self._labels: list[Label] = []
+        self.parents = array("q")
+        """Of each block the one in front of it, or `ROOT`."""
         # An id nearly always stands for one chain: its first. The others are looked up by (parent, id).
         self._first: dict[Label, int] = {}
         self._others: dict[tuple[int, Label], int] = {}
@@ -32,40 +41,81 @@ class BlockTable:
         self._digests: dict[int, bytes] = {ROOT: ROOT_DIGEST}
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.parents)
+
+    @property
+    def labels(self) -> Sequence[Label]:
+        """The id of each block, as its trace has it."""
+        return range(len(self.parents)) if self._counted else self._labels
 
     def keys(self, ids: Sequence[Label]) -> list[int]:
         """The blocks of a prompt, one an id, new ones included. A repeated id is another block each time, except
         with `by_id`."""
+        if self._counted:
+            counted = self._keys_as_counted(ids)
+            if counted is not None:
+                return counted
+            self._stop_counting()
         if self._by_id:
             return self._keys_one_by_one(ids)
-        first, parents = self._first, self.parents
+        first = self._first
         # Maps and comparisons of whole lists: much faster than a step a block, and half of all blocks pass here.
         keys = list(map(first.__getitem__, takewhile(first.__contains__, ids)))
-        if keys and (parents[keys[0]] != ROOT or list(map(parents.__getitem__, keys[1:])) != keys[:-1]):
+        if keys and not self._is_chain(keys):
             return self._keys_one_by_one(ids)
         if len(keys) == len(ids):
             return keys
         parent = keys[-1] if keys else ROOT
         # What follows a new block is new too; nearly always its ids are so as well, and each stands there once.
         tail = ids[len(keys) :]
-        start, known = len(self.labels), len(first)
+        start, known = len(self._labels), len(first)
         if not first.keys().isdisjoint(tail):
             return self._keys_one_by_one(ids)
-        # One int object a block wherever it is named, and the trace's own where it counts its blocks as we do.
-        new = list(range(start, start + len(tail)))
-        if new == tail:
-            new = tail
+        new = list(range(start, start + len(tail)))  # one int object a block, wherever it is named
         first.update(zip(tail, new, strict=True))
         if len(first) - known != len(tail):
             for label in set(tail):
                 del first[label]
             return self._keys_one_by_one(ids)
-        parents.append(parent)
-        parents += new[:-1]
-        self.labels += tail
+        self.parents.append(parent)
+        self.parents.extend(new[:-1])
+        self._labels += tail
         keys += new
         return keys
+
+    def _keys_as_counted(self, ids: Sequence[Label]) -> list[int] | None:
+        """The blocks of a prompt whose ids are their numbers; None where that does not hold, and nothing is changed."""
+        keys: list[int] = list(ids)  # type: ignore[arg-type]
+        if not keys:
+            return keys
+        start = len(self.parents)
+        try:
+            new = max(0, keys[-1] - start + 1)
+            known = len(keys) - new
+            if known < 0 or min(keys) < 0 or (new and keys[known:] != list(range(start, start + new))):
+                return None
+            if known and not self._is_chain(keys[:known]):
+                return None
+        except (TypeError, IndexError):  # text; the number of no block
+            return None
+        if new:
+            self.parents.append(keys[known - 1] if known else ROOT)
+            self.parents.extend(keys[known:-1])
+        return keys
+
+    def _is_chain(self, keys: list[int]) -> bool:
+        """Whether each of these blocks, one or more, is behind the one before it, the first behind none."""
+        parents = self.parents
+        if parents[keys[0]] != ROOT:
+            return False
+        return len(keys) == 1 or itemgetter(*keys)(parents) == (ROOT, *keys[:-1])
+
+    def _stop_counting(self) -> None:
+        """From now on ids are labels like any others."""
+        self._counted = False
+        numbers = list(range(len(self.parents)))
+        self._labels += numbers
+        self._first.update(zip(numbers, numbers, strict=True))
 
     def _keys_one_by_one(self, ids: Sequence[Label]) -> list[int]:
         keys: list[int] = []
@@ -73,8 +123,8 @@ class BlockTable:
         for label in ids:
             key = self._find(parent, label)
             if key is None:
-                key = len(self.labels)
-                self.labels.append(label)
+                key = len(self._labels)
+                self._labels.append(label)
                 self.parents.append(parent)
                 if label in self._first:
                     self._others[parent, label] = key
@@ -93,6 +143,8 @@ class BlockTable:
 
     def named(self, label: Label) -> list[int]:
         """Every block that a label stands for, in order of first sight."""
+        if self._counted:
+            return [label] if isinstance(label, int) and 0 <= label < len(self.parents) else []
         first = self._first.get(label)
         if first is None:
             return []
@@ -101,7 +153,7 @@ class BlockTable:
     def name(self, key: int) -> str:
         """The label of a block for people; the second, third… block of one label is `label~2`, `label~3`…"""
         label = self.labels[key]
-        if self._first[label] == key:
+        if self._counted or self._first[label] == key:
             return str(label)
         others = self._others_of[label]  # counted up, as all keys are
         return f"{label}~{bisect_left(others, key) + 2}"

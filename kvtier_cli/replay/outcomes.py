@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from kvtier_cli.replay.losses import LastLosses
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.observer import Observer
@@ -59,13 +60,14 @@ class BlockHistory(Observer):
     """Remembers the last loss of each block: by which request's doing it was evicted, or its store refused.
 
     `evictions` says whether evictions are worth remembering: not where a tier keeps all that it ever got. `unread`:
-    blocks that were promoted and not loaded since. `evicted_unread` counts those of them that were evicted.
+    blocks that were promoted and not loaded since. `evicted_unread` counts those of them that were evicted. For
+    `numbered` see `LastLosses`.
     """
 
-    def __init__(self, *, evictions: bool = True) -> None:
+    def __init__(self, *, evictions: bool = True, numbered: bool = False) -> None:
         self._evictions = evictions
         # A block's last eviction is a place in two lists: by whom, and the index of the tier in `_tiers`.
-        self._evicted: dict[BlockKey, int] = {}
+        self._evicted = LastLosses(numbered=numbered)
         self._evicted_by: list[Hashable] = []
         self._evicted_from: list[int] = []
         self._tiers: dict[str, int] = {}
@@ -88,8 +90,7 @@ class BlockHistory(Observer):
                 self._evicted_by.append(req_id)
                 self._evicted_from.append(index)
                 loss += 1
-            for key in keys:
-                self._evicted[key] = loss
+            self._evicted.put(keys, loss)
         self._forget_refusals(keys)
         if self.unread and tier == PRIMARY_NAME and not self.unread.isdisjoint(keys):
             lost = self.unread.intersection(keys)
@@ -114,8 +115,8 @@ class BlockHistory(Observer):
         """Why a block that no tier has is nowhere: the reason, by whom, and which tier it left last."""
         if key in self._refused:
             return AbsentReason.REFUSED, self._refused[key], None
-        if key in self._evicted:
-            loss = self._evicted[key]
+        loss = self._evicted.get(key)
+        if loss is not None:
             return AbsentReason.EVICTED, self._evicted_by[loss], list(self._tiers)[self._evicted_from[loss]]
         return AbsentReason.COLD, None, None
 
@@ -129,7 +130,7 @@ class BlockHistory(Observer):
     def dump_state(self) -> dict[str, Any]:
         """All that it remembers, for `load_state`, as plain values: what keeps many blocks has them in lists."""
         return {
-            "evicted": [list(self._evicted), list(self._evicted.values())],
+            "evicted": self._evicted.dump(),
             "losses": [self._evicted_by.copy(), self._evicted_from.copy()],
             "tiers": dict(self._tiers),
             "refused": [list(self._refused), list(self._refused.values())],
@@ -139,7 +140,7 @@ class BlockHistory(Observer):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go back to a state that `dump_state` gave; it may be loaded again."""
-        self._evicted = dict(zip(*state["evicted"], strict=True))
+        self._evicted.load(*state["evicted"])
         self._evicted_by, self._evicted_from = map(list, state["losses"])
         self._tiers = dict(state["tiers"])
         self._refused = dict(zip(*state["refused"], strict=True))

@@ -76,7 +76,7 @@ class TraceRun:
         self._on_bytes = on_bytes
         self._timed = timed
         self.read_seconds = 0.0
-        self.history = BlockHistory(evictions=not keeps_everything(topology))
+        self.history = BlockHistory(evictions=not keeps_everything(topology), numbered=kept is None)
         tiers = None if kept is None else kept.tiers
         self.manager = TieringManager(topology, tiers, observer=self.history, events=events)
         self.sums = OutcomeSums(self.manager, self.history)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
@@ -68,6 +69,33 @@ def test_a_repeated_id_in_a_prompt_is_another_block_each_time() -> None:
     assert table.keys([7, 8, 7]) == [0, 3, 4]
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 3)), max_size=8),
+    st.lists(st.lists(LABELS, max_size=6), max_size=3),
+)
+def test_ids_counted_in_order_of_first_sight_are_blocks_like_any_others(
+    grown: list[tuple[int, int, int]], others: list[list[Label]]
+) -> None:
+    counted, named = BlockTable(), table_of([["a name"]])
+    prompts: list[list[Label]] = [[]]
+    unseen = 0
+    for place, kept, new in grown:
+        prompts.append([*prompts[place % len(prompts)][:kept], *range(unseen, unseen + new)])
+        unseen += new
+    for prompt in prompts + others:
+        assert counted.keys(prompt) == [key - 1 for key in named.keys(prompt)]
+        for label in prompt:
+            assert counted.named(label) == [key - 1 for key in named.named(label)]
+    assert [counted.name(key) for key in range(len(counted))] == [named.name(key) for key in range(1, len(named))]
+    assert list(counted.labels) == named.labels[1:]
+
+
+def test_a_block_of_a_trace_that_counts_its_ids_takes_little_memory() -> None:
+    table = table_of([range(100_000)])
+    table.keys([*range(50_000), 100_000])
+    assert sum(map(sys.getsizeof, vars(table).values())) < 1_000_000
+
+
 def test_an_empty_prompt_has_no_blocks() -> None:
     assert BlockTable().keys([]) == []
 
@@ -91,8 +119,9 @@ def test_every_block_has_a_name_of_its_own(prompts: list[list[Label]], by_id: bo
 def test_whole_runs_of_blocks_are_found_as_one_by_one(prompts: list[list[Label]], by_id: bool) -> None:
     quick, slow = BlockTable(by_id=by_id), BlockTable(by_id=by_id)
     for prompt in prompts:
+        slow._counted = False
         assert quick.keys(prompt) == slow._keys_one_by_one(prompt)
-    assert (quick.labels, quick.parents) == (slow.labels, slow.parents)
+    assert (list(quick.labels), quick.parents) == (list(slow.labels), slow.parents)
 
 
 @given(PROMPTS)
