@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tiers": ("kvtier_cli.commands.tiers", "What each tier of the workspace holds; faults on demand."),
     "blocks": ("kvtier_cli.commands.blocks", "The blocks of the workspace, and which tiers have them."),
     "synth": ("kvtier_cli.commands.synth", "Make a realistic trace of any size from a seed."),
+    "convert": ("kvtier_cli.commands.convert", "Write a trace in another format, and tell what is lost."),
     "topology": ("kvtier_cli.commands.topology", "The tiers in force: show them, check them, import vLLM's."),
     "doctor": ("kvtier_cli.commands.doctor", "The installation and the workspace: versions, lock, integrity."),
 }

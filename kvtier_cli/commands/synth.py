@@ -136,7 +136,9 @@ def _make(spec: SynthSpec, limit: int | None, references: int | None, written: s
         from kvtier_cli.render.json_out import write
 
         figures = {"requests": made, "blocks": blocks, "distinct_blocks": distinct, "last_timestamp_ms": last}
-        write("synth", {"out": out, "format": written, "spec": spec, "figures": figures})
+        write(
+            "synth", {"out": out, "format": "kvtier" if written == "own" else written, "spec": spec, "figures": figures}
+        )
         return
     from kvtier_cli.render.console import plain
 

@@ -46,6 +46,15 @@ class JsonLinesReader(TraceReader, Generic[Row]):
     FIELDS: ClassVar[tuple[str, ...]] = ()
     """The fields of a row, where a row with any other is refused."""
 
+    on_record: Callable[[bytes], object] | None = None
+    """Hears of each line that is a request, whole."""
+
+    @classmethod
+    def read_fields(cls) -> frozenset[str]:
+        """The fields of a record that are read, be it only to check them."""
+        decoders = [decoder for decoder in (cls.USUAL, cls.OTHER) if decoder is not None]
+        return frozenset(name for decoder in decoders for name in decoder.type.__struct_encode_fields__)
+
     @abstractmethod
     def _request(self, row: Row, number: int) -> Request | None:
         """The request of a row, the `number`-th line; None for a row that is none and no fault either."""
@@ -78,6 +87,7 @@ class JsonLinesReader(TraceReader, Generic[Row]):
         self._reset()
         tags_of = self._tag_reader()
         request_of = self._request
+        hear = self.on_record
         try:
             for number, line, row in self._rows():
                 try:
@@ -89,6 +99,8 @@ class JsonLinesReader(TraceReader, Generic[Row]):
                     continue
                 if tags_of is not None:
                     request.tags = tags_of(line)
+                if hear is not None:
+                    hear(line)
                 blocks = len(request.hash_ids)
                 if -(-request.input_length // self.block_tokens) != blocks:
                     self._odd(request)

@@ -63,6 +63,9 @@ class OwnReader(JsonLinesReader[_IntRow]):
     OTHER = msgspec.json.Decoder(_AnyRow)
     FIELDS = _IntRow.__struct_fields__
 
+    about: str | None = None
+    """Where the header says that the requests come from."""
+
     def _header(self, line: bytes, number: int) -> None:
         file = self.source.name
         try:
@@ -84,6 +87,7 @@ class OwnReader(JsonLinesReader[_IntRow]):
         if header.kvtier != KIND:
             raise InputError(f'expected "{KIND}"', file=file, line=number, path="$.kvtier")
         self._settle_block_tokens(header.block_tokens, number, "$.block_tokens")
+        self.about = header.source
 
     def _request(self, row: _IntRow, number: int) -> Request:
         self._check_length(row.input_length, number, "$.input_length")

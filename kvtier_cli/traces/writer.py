@@ -1,4 +1,4 @@
-"""What all writers of traces have in common: which fields a format holds, a count of what is lost."""
+"""What all writers of traces have in common: what a format holds, what it cannot say, a count of what is lost."""
 
 from __future__ import annotations
 
@@ -30,8 +30,13 @@ class TraceWriter(ABC):
 
     HOLDS: ClassVar[frozenset[str]] = frozenset(FIELDS)
     """The attributes of a request, of `FIELDS`, that the format has a place for."""
+    HOLDS_TAGS: ClassVar[bool] = True
+    HOLDS_ORDER: ClassVar[bool] = True
+    """Whether requests may stand in another order than they arrived in: not in a format without their times."""
     BLOCK_TOKENS: ClassVar[int | None] = None
     """The one size of blocks, in tokens, that the format has; None where a trace may say its own."""
+    NEVER_HOLDS: ClassVar[str] = ""
+    """What every trace loses in this format, where a trace is nothing without it."""
 
     def __init__(self, stream: BinaryIO, block_tokens: int, *, tag_names: Sequence[str] = ()) -> None:
         self._write = stream.write
@@ -40,22 +45,22 @@ class TraceWriter(ABC):
         self.lost: Counter[str] = Counter()
         self._lacks = [(field, name) for field, name in FIELDS.items() if field not in self.HOLDS]
 
+    def cannot(self, request: Request) -> str | None:
+        """Why the format cannot say this request at all; None where it can."""
+        return None
+
     def write(self, request: Request) -> None:
-        """One request. Raises InputError for one that the format cannot say at all."""
+        """One request, which the format can say."""
         for field, name in self._lacks:
             if getattr(request, field) is not None:
                 self.lost[name] += 1
+        if request.tags is not None and not self.HOLDS_TAGS:
+            self.lost.update([name for name, tag in zip(self.tag_names, request.tags, strict=True) if tag is not None])
         self._write(self._record(request))
 
     @abstractmethod
     def _record(self, request: Request) -> bytes:
         """The request as it stands in the file, its line end included."""
-
-    def _lose_tags(self, request: Request) -> None:
-        """For formats without a place for tags: counts what is lost."""
-        for name, tag in zip(self.tag_names, request.tags or (), strict=bool(request.tags)):
-            if tag is not None:
-                self.lost[name] += 1
 
 
 def encoded(value: object) -> bytes:

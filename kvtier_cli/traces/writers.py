@@ -36,6 +36,13 @@ WRITTEN: Final[dict[str, WrittenFormat]] = {
     for each in (
         WrittenFormat("kvtier", "write_own:OwnWriter", "kvtier's own JSONL, with a header"),
         WrittenFormat("mooncake", "write_mooncake:MooncakeWriter", "Mooncake JSONL, with what kvtier reads besides"),
+        WrittenFormat("bailian", "write_bailian:BailianWriter", "Alibaba's Bailian (Qwen) JSONL"),
+        WrittenFormat(
+            "kvcache-simulator",
+            "write_kvcache_simulator:KvcacheSimulatorWriter",
+            "KVCache.AI's kvcache-simulator JSONL",
+        ),
+        WrittenFormat("libcachesim-csv", "write_libcachesim:LibcachesimCsvWriter", "libCacheSim's CSV"),
     )
 }
 
