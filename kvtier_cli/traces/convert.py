@@ -97,7 +97,7 @@ class Conversion:
             self._essential(f"its blocks of {self.block_tokens:,} tokens: there a block has {elsewhere}")
         if self._writer.NEVER_HOLDS:
             self._essential(self._writer.NEVER_HOLDS)
-        self.tags = unread.possible_tags(MOST_TAGS) if self._writer.HOLDS_TAGS else ()
+        self.tags = tuple([name for name in unread.possible_tags() if self._writer.holds_tag(name)][:MOST_TAGS])
         """Fields kept as tags."""
         self.lost.update({name: count for name, count in unread.fields.items() if name not in self.tags})
 

@@ -35,9 +35,9 @@ class Unread:
             self._read = reader.read_fields()
             reader.on_record = self._hear
 
-    def possible_tags(self, limit: int) -> tuple[str, ...]:
-        """The names, `limit` at most, under which a reader can be asked for these fields, in order of first sight."""
-        return tuple([name for name in self.fields if name not in self._read and _is_possible(name)][:limit])
+    def possible_tags(self) -> list[str]:
+        """The names under which a reader can be asked for these fields, in order of first sight."""
+        return [name for name in self.fields if name not in self._read and _is_possible(name)]
 
     def _hear(self, line: bytes) -> None:
         try:

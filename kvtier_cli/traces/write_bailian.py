@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import BinaryIO
 
 from kvtier_cli.traces.bailian import BailianReader
@@ -12,23 +12,28 @@ from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.writer import TraceWriter, encoded
 
 _LOSES_NAME = "name of session_id"
+_EXACT = Context(prec=400)
 
 
 class BailianWriter(TraceWriter):
     """A request's id becomes its chat's, one without takes its number among the requests, and the chat before it is the
     last one of its session. So sessions stay together, but go by the name of their first chat.
 
-    `type` and `turn`, which the format has, are written too: "text", and the turn of the session.
+    The tags `type` and `turn` are the format's own fields. Where a request has none they are "text" and its turn in the
+    session.
     """
 
     HOLDS = frozenset({"output_length", "timestamp", "request_id", "session_id"})
-    HOLDS_TAGS = False
     BLOCK_TOKENS = BailianReader.BLOCK_TOKENS
 
     def __init__(self, stream: BinaryIO, block_tokens: int, *, tag_names: Sequence[str] = ()) -> None:
         super().__init__(stream, block_tokens, tag_names=tag_names)
         self._sessions: dict[str, tuple[int, int | str, str]] = {}
         """Of each session its turns, its last chat and its first."""
+
+    @classmethod
+    def holds_tag(cls, name: str) -> bool:
+        return name in ("type", "turn")
 
     def _record(self, request: Request) -> bytes:
         chat = canonical(str(request.index) if request.request_id is None else request.request_id)
@@ -44,12 +49,14 @@ class BailianWriter(TraceWriter):
         parts.append(b',"input_length":%d' % request.input_length)
         if request.output_length is not None:
             parts.append(b',"output_length":%d' % request.output_length)
-        parts += b',"type":"text","turn":%d,"hash_ids":' % (turn + 1), encoded(request.hash_ids), b"}\n"
+        tags = dict(zip(self.tag_names, request.tags or (), strict=request.tags is not None))
+        kind, number = tags.get("type") or "text", canonical(tags.get("turn") or str(turn + 1))
+        parts.append(b',"type":%b,"turn":%b,"hash_ids":' % (encoded(kind), encoded(number)))
+        parts += encoded(request.hash_ids), b"}\n"
         return b"".join(parts)
 
 
 def seconds(milliseconds: int | float) -> bytes:
     """A time in seconds as a JSON number, no digit lost."""
-    if isinstance(milliseconds, int) and milliseconds % 1000 == 0:
-        return b"%d" % (milliseconds // 1000)
-    return f"{Decimal(repr(milliseconds)).scaleb(-3):f}".encode()
+    text = f"{Decimal(repr(milliseconds)).scaleb(-3, _EXACT):f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).encode()

@@ -10,7 +10,6 @@ class KvcacheSimulatorWriter(TraceWriter):
     """The simulator heeds no times, and refuses requests without blocks or tokens."""
 
     HOLDS = frozenset({"output_length"})
-    HOLDS_TAGS = False
     HOLDS_ORDER = False
 
     def cannot(self, request: Request) -> str | None:

@@ -19,7 +19,6 @@ class LibcachesimCsvWriter(TraceWriter):
     """Times are whole seconds. What one request asks for, and that it wants a prefix, cannot be said."""
 
     HOLDS = frozenset({"timestamp"})
-    HOLDS_TAGS = False
     HOLDS_ORDER = False
     NEVER_HOLDS = "where a request begins and ends: each block is an access of its own"
 

@@ -25,7 +25,11 @@ class MooncakeWriter(TraceWriter):
     def __init__(self, stream: BinaryIO, block_tokens: int, *, tag_names: Sequence[str] = ()) -> None:
         super().__init__(stream, block_tokens, tag_names=tag_names)
         self._size = b"" if block_tokens == BLOCK_TOKENS else b',"block_size":%d' % block_tokens
-        self._tag_keys = [None if name in _OWN_FIELDS else b",%b:" % encoded(name) for name in self.tag_names]
+        self._tag_keys = [b",%b:" % encoded(name) for name in self.tag_names]
+
+    @classmethod
+    def holds_tag(cls, name: str) -> bool:
+        return name not in _OWN_FIELDS
 
     def _record(self, request: Request) -> bytes:
         parts = [b"{"]
@@ -44,11 +48,7 @@ class MooncakeWriter(TraceWriter):
             parts += b',"kv_transfer_params":', params
         if request.tags is not None:
             for name, key, tag in zip(self.tag_names, self._tag_keys, request.tags, strict=True):
-                if tag is None:
-                    continue
-                if key is None:
-                    self.lost[name] += 1
-                else:
+                if tag is not None and name not in _OWN_FIELDS:
                     parts += key, encoded(tag)
         parts.append(b"}\n")
         return b"".join(parts)

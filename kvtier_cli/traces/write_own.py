@@ -25,6 +25,10 @@ class OwnWriter(TraceWriter):
             header["source"] = source
         stream.write(msgspec.json.encode(header) + b"\n")
 
+    @classmethod
+    def holds_tag(cls, name: str) -> bool:
+        return True
+
     def _record(self, request: Request) -> bytes:
         fields: list[tuple[bytes, object]] = [
             (b"request_id", request.request_id),

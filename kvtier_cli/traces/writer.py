@@ -30,7 +30,6 @@ class TraceWriter(ABC):
 
     HOLDS: ClassVar[frozenset[str]] = frozenset(FIELDS)
     """The attributes of a request, of `FIELDS`, that the format has a place for."""
-    HOLDS_TAGS: ClassVar[bool] = True
     HOLDS_ORDER: ClassVar[bool] = True
     """Whether requests may stand in another order than they arrived in: not in a format without their times."""
     BLOCK_TOKENS: ClassVar[int | None] = None
@@ -43,7 +42,13 @@ class TraceWriter(ABC):
         self.block_tokens = block_tokens
         self.tag_names = tuple(tag_names)
         self.lost: Counter[str] = Counter()
+        self._lost_tags = [(at, name) for at, name in enumerate(self.tag_names) if not self.holds_tag(name)]
         self._lacks = [(field, name) for field, name in FIELDS.items() if field not in self.HOLDS]
+
+    @classmethod
+    def holds_tag(cls, name: str) -> bool:
+        """Whether the format has a place for a tag of that name."""
+        return False
 
     def cannot(self, request: Request) -> str | None:
         """Why the format cannot say this request at all; None where it can."""
@@ -54,8 +59,9 @@ class TraceWriter(ABC):
         for field, name in self._lacks:
             if getattr(request, field) is not None:
                 self.lost[name] += 1
-        if request.tags is not None and not self.HOLDS_TAGS:
-            self.lost.update([name for name, tag in zip(self.tag_names, request.tags, strict=True) if tag is not None])
+        if request.tags is not None:
+            for at, name in self._lost_tags:
+                self.lost[name] += request.tags[at] is not None
         self._write(self._record(request))
 
     @abstractmethod
