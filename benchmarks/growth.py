@@ -1,10 +1,11 @@
 """Growth: memory and time of `kvtier replay` over ten million references, against those over a million.
 
-    python -m benchmarks.growth [--references 10M] [--against 1M] [--capacity 1M] [--rounds 1] [--json]
+    python -m benchmarks.growth [--references 10M] [--against 1M] [--capacity N]… [--rounds 1] [--json]
 
-Both traces are the beginning of `kvtier synth --seed 1`. Three tiers of `--capacity` blocks each hold them. A process
-each, from its start to its last byte of JSON; seconds are those on a processor, the least of the rounds. A tier that is
-not full yet evicts nothing: to see growth alone, name a capacity that the shorter trace fills too.
+Both traces are the beginning of `kvtier synth --seed 1`. Three tiers of `--capacity` blocks each hold them: 100,000,
+which both traces fill, so that growth alone is seen; then 1,000,000, which the shorter one does not fill, so that it
+evicts nothing. A process each, from its start to its last byte of JSON; seconds are those on a processor, the least of
+the rounds.
 
 Exit status: 0 measured, 1 a side failed.
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from kvtier_cli.units import parse_count
 
 MAX_RATIO = 1.2
 MAX_MIB = 1024
+CAPACITIES = (100_000, 1_000_000)
 
 Found = dict[str, Any]
 
@@ -53,7 +54,7 @@ def measure(references: str, capacity: int, rounds: int, folder: Path) -> Found:
 
 def report(found: Found) -> list[str]:
     """The result in lines."""
-    lines = [found["machine"], f"three tiers of {found['capacity']:,} blocks"]
+    lines = [f"three tiers of {found['capacity']:,} blocks"]
     for side in (found["against"], found["long"]):
         lines.append(
             f"  {side['blocks']:>11,} blocks, {side['distinct']:.1%} distinct: {side['cpu_seconds']:6.1f} s, "
@@ -71,20 +72,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="memory and time of a long replay against a short one's")
     parser.add_argument("--references", default="10M")
     parser.add_argument("--against", default="1M")
-    parser.add_argument("--capacity", type=parse_count, default=1_000_000, help="blocks of each tier (default: 1M)")
+    parser.add_argument("--capacity", type=parse_count, action="append", help="blocks of each tier; may be repeated")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="kvtier-bench-") as folder:
-        try:
-            short = measure(options.against, options.capacity, options.rounds, Path(folder))
-            long = measure(options.references, options.capacity, options.rounds, Path(folder))
-        except (RuntimeError, subprocess.SubprocessError) as error:
-            print(error, file=sys.stderr)
-            return 1
-    ratio = long["microseconds_a_block"] / short["microseconds_a_block"]
-    found = {"machine": machine(), "capacity": options.capacity, "against": short, "long": long, "ratio": ratio}
-    print(json.dumps(found) if options.json else "\n".join(report(found)))
+    found = []
+    for capacity in options.capacity or CAPACITIES:
+        with tempfile.TemporaryDirectory(prefix="kvtier-bench-") as folder:
+            try:
+                short = measure(options.against, capacity, options.rounds, Path(folder))
+                long = measure(options.references, capacity, options.rounds, Path(folder))
+            except RuntimeError as error:
+                print(error, file=sys.stderr)
+                return 1
+        ratio = long["microseconds_a_block"] / short["microseconds_a_block"]
+        found.append({"capacity": capacity, "against": short, "long": long, "ratio": ratio})
+        if not options.json:
+            print("\n".join(report(found[-1])), flush=True)
+    print(json.dumps({"machine": machine(), "found": found}) if options.json else machine())
     return 0
 
 

@@ -109,6 +109,15 @@ def test_a_replay_needs_numpy_only_for_a_log_and_pyarrow_only_for_parquet(tmp_pa
     assert loaded_by(*replay, "--log", str(tmp_path / "l.csv")) & {"numpy", "pyarrow", "rich"} == {"numpy"}
 
 
+@pytest.mark.parametrize(
+    "args", [["synth", "--requests", "3"], ["convert", str(CHECKOUT / "fixtures" / "chat.jsonl"), "-"]]
+)
+def test_traces_are_made_and_converted_with_nothing_heavy(args: list[str]) -> None:
+    loaded = loaded_by(*args)
+    assert loaded & (STARTS_WITHOUT | {"yaml", "zstandard", "gzip"}) == set()
+    assert not any(module.startswith(("kvtier_cli.tiering.manager", "kvtier_cli.replay")) for module in loaded)
+
+
 def test_topology_needs_yaml_only_for_yaml(tmp_path: Path) -> None:
     toml = tmp_path / "kvtier.toml"
     toml.write_text("version = 1\n")

@@ -95,11 +95,11 @@ def _tell(conversion: Conversion, name: str, out: str, options: Shared) -> None:
 
     stderr = options.stderr()
     text = (
-        f"{_count(conversion.requests - conversion.left_out, 'request')}, blocks of "
-        f"{_count(conversion.block_tokens, 'token')}, from {conversion.read_format} to {conversion.to.name}"
+        f"{_count(conversion.requests - conversion.left_out, 'request')}, "
+        f"{conversion.read_format} to {conversion.to.name}"
     )
     if not (lost or conversion.lost_essentials or conversion.left_out):
-        text += "; nothing is lost"
+        text += ", nothing is lost"
     if out == "-":
         stderr.note(text)
     else:

@@ -143,8 +143,8 @@ def _make(spec: SynthSpec, limit: int | None, references: int | None, written: s
     from kvtier_cli.render.console import plain
 
     text = (
-        f"{_count(made, 'request')} of seed {spec.seed} ({spec.kind}), {_count(blocks, 'block')} of "
-        f"{_count(spec.block_tokens, 'token')}, {100 * distinct / blocks:.1f} % of them distinct"
+        f"{_count(made, 'request')} ({spec.kind}, seed {spec.seed}), {_count(blocks, 'block')}, "
+        f"{100 * distinct / blocks:.1f} % distinct"
     )
     if out == "-":
         options.stderr().note(text)

@@ -27,7 +27,7 @@ def test_a_trace_goes_to_stdout_and_what_it_is_to_stderr(kvtier: RunsKvtier) -> 
             *("request_id", "session_id", "tenant"),
         ]
     ]
-    assert ran.stderr.startswith("note: 3 requests of seed 1 (mixed), ")
+    assert ran.stderr.startswith("note: 3 requests (mixed, seed 1), ")
     assert ran.status == 0
 
 
@@ -38,7 +38,7 @@ def test_a_file_is_packed_by_its_name_and_holds_the_same_trace(kvtier: RunsKvtie
     plain = kvtier("synth", "--requests", "50", "--seed", "7", "--kind", "agent", "-q")
     assert gzip.decompress(packed.read_bytes()).decode() == plain.stdout
     assert packed.read_bytes() == again.read_bytes()
-    assert ran.stdout.startswith(f"wrote {packed}: 50 requests of seed 7 (agent), ")
+    assert ran.stdout.startswith(f"wrote {packed}: 50 requests (agent, seed 7), ")
     assert plain.stderr == ""
 
 
