@@ -50,7 +50,7 @@ class LastLosses:
         loss = self._of_number[key]
         return None if loss == _NEVER else loss
 
-    def dump(self) -> list[list[BlockKey]]:
+    def dump(self) -> Sequence[Sequence[BlockKey]]:
         """All that it remembers, for `load`: two lists, of ints alone where blocks are numbered."""
         if self._numbered:
             return [[], self._of_number.tolist()]
