@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "kvtier convert trace.jsonl trace.kvtier.jsonl.gz",
-    "kvtier convert --from bailian qwen_traceA_blksz_16.jsonl --to mooncake out.jsonl",
+    "kvtier convert --from bailian qwen.jsonl --to mooncake out.jsonl.zst",
     "kvtier convert trace.jsonl --to libcachesim-csv --lossy -",
 )
 

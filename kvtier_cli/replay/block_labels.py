@@ -41,12 +41,16 @@ def text_at(text: Array, end: Array, index: int) -> str:
 def label_columns(table: BlockTable) -> dict[str, Array]:
     """The labels and chains of all blocks in `table`."""
     columns: dict[str, Array] = {"parent": np.array(table.parents, np.int32)}
+    labels = table.labels
     try:
-        if set(map(type, table.labels)) - {int}:
+        if isinstance(labels, range):  # of which an array would make a list first
+            columns["label"] = np.arange(len(labels), dtype=np.int64)
+        elif set(map(type, labels)) - {int}:
             raise OverflowError
-        columns["label"] = np.array(table.labels, np.int64)
+        else:
+            columns["label"] = np.array(labels, np.int64)
     except OverflowError:
-        columns["label_text"], columns["label_end"] = text_columns(map(str, table.labels))
+        columns["label_text"], columns["label_end"] = text_columns(map(str, labels))
     repeats = table.repeats()
     columns["again_key"] = np.array([key for key, _ in repeats], np.int32)
     columns["again_number"] = np.array([number for _, number in repeats], np.int32)
