@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvtier_cli.commands.inputs import BlockTokensOption, TimeUnitOption, read_options
+from kvtier_cli.commands.inputs import BlockTokensOption, FieldsOption, TimeUnitOption, read_options
 from kvtier_cli.commands.options import Shared, shared
 from kvtier_cli.errors import InputError
 
@@ -37,6 +37,7 @@ def command(
     ] = "kvtier",
     block_tokens: BlockTokensOption = None,
     time_unit: TimeUnitOption = None,
+    fields: FieldsOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Write what the format can hold, even where essentials are lost.")
@@ -55,7 +56,7 @@ def command(
     from kvtier_cli.traces.writers import find_writer
 
     form = find_writer(to, "--to")
-    reading = read_options("kvtier" if read == "own" else read, block_tokens, time_unit)
+    reading = read_options("kvtier" if read == "own" else read, block_tokens, time_unit, fields=fields)
     with TraceSource(source) as trace:
         if trace.path and Path(out).is_file() and trace.path.samefile(out):
             raise InputError("is the trace itself, which would be overwritten", file=out)

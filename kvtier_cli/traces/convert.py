@@ -89,6 +89,8 @@ class Conversion:
         if self.left_out == self.requests:
             raise InputError(f"{self.to.name} can hold none of its requests", file=self._source.name)
         self.warnings = reader.warnings
+        if not unread.is_known:
+            self.warnings = [*self.warnings, "what its records hold besides is neither kept nor counted"]
         self.about = reader.about if isinstance(reader, OwnReader) else None
         if self.about is not None and not issubclass(self._writer, OwnWriter):
             self.lost_essentials.append("the source that its header names")

@@ -19,6 +19,9 @@ class JsonGroupsReader(JsonLinesReader[Row]):
     def _group(self, row: Row, line: bytes, number: int) -> list[Request]:
         """The requests of a row, the `number`-th line, whose text is `line`; counted from 0 anew in each group."""
 
+    def read_fields(self) -> None:
+        """A record holds several requests, whose fields are further inside."""
+
     def _request(self, row: Row, number: int) -> Request | None:
         raise NotImplementedError("a row holds several requests")
 

@@ -49,11 +49,12 @@ class JsonLinesReader(TraceReader, Generic[Row]):
     on_record: Callable[[bytes], object] | None = None
     """Hears of each line that is a request, whole."""
 
-    @classmethod
-    def read_fields(cls) -> frozenset[str]:
-        """The fields of a record that are read, be it only to check them."""
-        decoders = [decoder for decoder in (cls.USUAL, cls.OTHER) if decoder is not None]
-        return frozenset(name for decoder in decoders for name in decoder.type.__struct_encode_fields__)
+    def read_fields(self) -> frozenset[str] | None:
+        """The fields of a record that are read, be it only to check them; None where records are not made of fields
+        of requests, or not all of them are looked at by their names. `on_record` hears of no record then."""
+        usual = getattr(self, "USUAL", None)
+        decoders = [decoder for decoder in (usual, self.OTHER) if decoder is not None]
+        return frozenset(name for each in decoders for name in each.type.__struct_encode_fields__) if usual else None
 
     @abstractmethod
     def _request(self, row: Row, number: int) -> Request | None:

@@ -110,9 +110,8 @@ class MooncakeReader(JsonLinesReader[_IntRow]):
             None if row.session_id is None else str(row.session_id),
         )
 
-    @classmethod
-    def read_fields(cls) -> frozenset[str]:
-        return super().read_fields() | {"input_tokens"}
+    def read_fields(self) -> frozenset[str]:
+        return (super().read_fields() or frozenset()) | {"input_tokens"}
 
     def _other(self) -> Callable[[bytes], _IntRow]:
         return _decode_other

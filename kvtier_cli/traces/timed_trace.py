@@ -47,6 +47,9 @@ class TimedTraceReader(JsonLinesReader[Any]):
 
     _other = _usual
 
+    def read_fields(self) -> frozenset[str]:
+        return frozenset(self._names.values())
+
     def _arrivals(self) -> Callable[[bytes], Any]:
         return self._decoder("timestamp")
 

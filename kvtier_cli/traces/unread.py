@@ -28,11 +28,13 @@ class Unread:
 
     def __init__(self, reader: TraceReader) -> None:
         self.fields: Counter[str] = Counter()
-        self._read: frozenset[str] = frozenset()
+        read = reader.read_fields() if isinstance(reader, JsonLinesReader) else None
+        self.is_known = read is not None
+        """Whether the records of that format can be looked at so."""
+        self._read = read or frozenset()
         self._in_tags = isinstance(reader, OwnReader)
         self._decode = msgspec.json.Decoder(_Fields).decode
-        if isinstance(reader, JsonLinesReader):
-            self._read = reader.read_fields()
+        if isinstance(reader, JsonLinesReader) and self.is_known:
             reader.on_record = self._hear
 
     def possible_tags(self) -> list[str]:

@@ -23,6 +23,7 @@ from kvtier_cli.traces.write_own import OwnWriter
 from kvtier_cli.traces.writer import FIELDS
 from kvtier_cli.traces.writers import WRITTEN
 from tests.traces.conftest import MakeTrace
+from tests.traces.examples import EXAMPLES
 
 TAGS = ("tenant", "model")
 FULL = {
@@ -63,11 +64,11 @@ def own_trace(requests: Sequence[Request], block_tokens: int) -> bytes:
 
 
 def converted(
-    path: Path, to: str, *, lossy: bool = False, tags: Sequence[str] = ()
+    path: Path, to: str, *, read_as: str | None = None, tags: Sequence[str] = ()
 ) -> tuple[Conversion, list[Request]]:
     """The conversion of the trace at `path`, and its requests as the reader of the other format reads them."""
     with TraceSource(path) as source:
-        conversion = Conversion(source, WRITTEN[to], TraceOptions(), lossy=lossy)
+        conversion = Conversion(source, WRITTEN[to], TraceOptions(format=read_as))
         with path.with_suffix(".out").open("wb") as file:
             conversion.write(file)
     with TraceSource(path.with_suffix(".out")) as source:
@@ -123,6 +124,20 @@ def groups(trace: Sequence[Request]) -> set[frozenset[str | None]]:
             request.request_id
         )
     return {frozenset(session) for session in sessions.values()}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("to", ["kvtier", "mooncake"])
+def test_every_trace_that_is_read_can_be_written(name: str, to: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(EXAMPLES[name].content)
+    with TraceSource(path) as source:
+        before = list(read_trace(source, TraceOptions(format=name)))
+    _, found = converted(path, to, read_as=name)
+    for one, other in zip(before, found, strict=True):
+        assert (one.hash_ids, one.input_length, one.timestamp, one.request_id, one.session_id) == (
+            *(other.hash_ids, other.input_length, other.timestamp, other.request_id, other.session_id),
+        )
 
 
 def test_nothing_of_a_mooncake_trace_is_lost_in_kvtiers_own_format(trace: MakeTrace) -> None:
