@@ -127,7 +127,7 @@ class ReplayLoop:
 
     def _mark_new(self, known: int) -> None:
         if self._faulty and len(self.table) > known:
-            self._mark_faulty(range(known, len(self.table)))
+            self.mark_faulty(range(known, len(self.table)))
 
     def arrived(self, request: Request) -> tuple[Sequence[BlockKey], int]:
         """The blocks, as the manager knows them, of a request that is to be replayed next, and the index from which on
@@ -138,7 +138,7 @@ class ReplayLoop:
     def _keys(self, numbers: list[int]) -> Sequence[BlockKey]:
         return numbers if self.text_keys is None else self.text_keys.keys(numbers)
 
-    def _mark_faulty(self, numbers: Sequence[int]) -> None:
+    def mark_faulty(self, numbers: Sequence[int]) -> None:
         """A topology names the blocks that are to fail by their labels; tell the tiers which of the new ones these are,
         whatever is in front of them."""
         keys = numbers if self.text_keys is None else self.text_keys.keys(numbers)

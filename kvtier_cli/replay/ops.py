@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kvtier_cli.errors import ManagerError
+from kvtier_cli.replay.loop import PassWatcher
 from kvtier_cli.replay.outcomes import BlockHistory
 from kvtier_cli.replay.preset import restore_state
 from kvtier_cli.replay.state import manager_state
@@ -133,6 +134,19 @@ class OpRunner:
             for event in self.manager.take_events()
         ]
         return outcome
+
+    @property
+    def history(self) -> BlockHistory:
+        """Why blocks are nowhere, as far as this runner has seen them go."""
+        return self._history
+
+    def listen(self, *observers: Observer) -> None:
+        """Let `observers` hear of the manager's decisions too, from now on."""
+        self.manager.observe(ObserverGroup((self._recorder, self._history, *observers)))
+
+    def watch(self, watcher: PassWatcher) -> None:
+        """Let `watcher` look at the tiers when the last pass of a whole request ends."""
+        self._whole.watch(watcher)
 
     def state(self) -> dict[str, Any]:
         """The state after the op that ran last."""

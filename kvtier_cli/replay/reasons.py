@@ -34,13 +34,18 @@ _FATES: Final = {Outcome.FAILED: "failed to load", Outcome.GAVE_UP: "was given u
 
 def headline(story: RequestStory, show: Show = str) -> str:
     """What happened to the request, in a few sentences: why it stopped, how much was served, from where."""
+    return " ".join(sentences(story, show))
+
+
+def sentences(story: RequestStory, show: Show = str) -> list[str]:
+    """The sentences of the headline: why the request stopped (where it did), what was served, what the filter cost."""
     parts = [_stop_sentence(story, story.stop, show)] if story.stop is not None else []
     parts.append(_served_sentence(story, show))
     if story.lost_to_filter:
         parts.append(f"{story.lost_to_filter:,} lost to the filter (upper bound).")
     if story.without_filter is not None:
         parts.append(_without_sentence(story, story.without_filter, show))
-    return " ".join(parts)
+    return parts
 
 
 def deciding_line(story: RequestStory, show: Show = str) -> str | None:
@@ -76,6 +81,11 @@ def row_reason(story: RequestStory, block: StoryBlock, show: Show = str) -> str:
     if block.outcome is Outcome.DENIED:
         return f"{show(stop.tier or '')} hit, but no slot{_slots(story, stop.slots, show)}"
     return _long_reason(story, stop, show).removeprefix("it was ")
+
+
+def stop_reason(story: RequestStory, show: Show = str) -> str:
+    """Why the first block that was not served was not, in some detail; empty where all were served."""
+    return _long_reason(story, story.stop, show) if story.stop is not None else ""
 
 
 def words_of(outcome: Outcome) -> str:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kvtier_cli.replay.loop import Served
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import TierFilter
 from kvtier_cli.traces.model import Request
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class RecordedRequests:
@@ -72,6 +77,13 @@ class RecordedRequests:
         """How many blocks a request has."""
         self.head(index)
         return self._ends[index + 1] - self._ends[index]
+
+    def requests_with(self, number: int) -> NDArray[np.intp]:
+        """The requests that have a block, once for each time they do, as far as the trace is read."""
+        import numpy as np
+
+        places = np.flatnonzero(np.frombuffer(self._numbers, dtype=np.int32) == number)
+        return np.searchsorted(np.frombuffer(self._ends, dtype=np.int64), places, side="right") - 1
 
     def filter_of(self, index: int) -> TierFilter:
         """The filter that holds for a request in this run."""

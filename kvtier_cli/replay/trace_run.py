@@ -109,11 +109,15 @@ class TraceRun:
         """The filter that holds for a request: the run's, else its own, read as vLLM reads it."""
         if self._load_filter is not None:
             return self._load_filter
-        parse = self._parses.get(request.params) or self._parse(request)
+        parse = self.parse_of(request)
         if parse.warnings or parse.fails_open:
             self._warned["warnings"] += len(parse.warnings)
             self._warned["fails_open"] += parse.fails_open
         return parse.filter
+
+    def parse_of(self, request: Request) -> FilterParse:
+        """How vLLM reads the filter that a request carries itself."""
+        return self._parses.get(request.params) or self._parse(request)
 
     def _parse(self, request: Request) -> FilterParse:
         from kvtier_cli.tiering.json_text import decode_json

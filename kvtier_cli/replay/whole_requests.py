@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from kvtier_cli.errors import InputError
 from kvtier_cli.replay.figures import figures
 from kvtier_cli.replay.identity import BlockTable
-from kvtier_cli.replay.loop import ReplayLoop
+from kvtier_cli.replay.loop import PassWatcher, ReplayLoop
 from kvtier_cli.replay.outcomes import BlockHistory, Outcome, OutcomeSums, Stop, find_stop, holder
+from kvtier_cli.replay.watchers import PassWatchers
 from kvtier_cli.tiering.block_names import check_block_name
 from kvtier_cli.tiering.filters import MISSING, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
@@ -64,6 +65,10 @@ class WholeRequests:
         tokens = self._topology.block.tokens or _BLOCK_TOKENS
         self._loop = ReplayLoop(manager, self._topology.replay, tokens, self._watcher)
         self._block_names: list[str] = []
+
+    def watch(self, watcher: PassWatcher) -> None:
+        """Let `watcher` look at the tiers too when a request's last pass ends."""
+        self._loop.watcher = PassWatchers([self._watcher, watcher])
 
     def run(self, req_id: str, blocks: Sequence[str], kv_load_tiers: object) -> dict[str, Any]:
         """One request; returns the terminal outcome of each of its blocks, the tier that goes with it (whence it was
