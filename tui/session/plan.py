@@ -1,0 +1,46 @@
+"""Which filter holds for which request of a replay: the requests' own, one for all, or another from one on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvtier_cli.tiering.filters import FilterParse
+from tui.session.tape import Tape
+from tui.session.views import FilterView
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """From request `since` on `parse` holds, written as `text`; None: each request's own."""
+
+    since: int
+    parse: FilterParse | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Parts in the order of their first requests; the first begins at 0."""
+
+    parts: tuple[Part, ...] = (Part(0, None, ""),)
+
+    def part(self, index: int) -> Part:
+        """The part that holds for request `index`."""
+        return next(part for part in reversed(self.parts) if part.since <= index)
+
+    def changed(self, since: int, parse: FilterParse | None, text: str) -> Plan:
+        """The same up to request `since`, and from there on another filter."""
+        kept = tuple(part for part in self.parts if part.since < since)
+        return Plan((*kept, Part(since, parse, text)))
+
+    def parse(self, index: int, tape: Tape) -> FilterParse:
+        """The filter of request `index`, which `tape` has."""
+        return self.part(index).parse or tape.parse(index)
+
+    def view(self, index: int, tape: Tape) -> FilterView:
+        """The filter at request `index`, as the filter line shows it."""
+        part = self.part(index)
+        if part.parse is not None:
+            return FilterView(part.text, part.parse, False, part.since)
+        parse = tape.parse(index) if index < tape.length else tape.unfiltered
+        return FilterView("", parse, True, part.since)
