@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("kvtier_cli.commands.replay", "Replay traces or fixtures: what is served, from where, why not."),
     "explain": ("kvtier_cli.commands.explain", "One request's whole story; the life of one of its blocks."),
     "compare": ("kvtier_cli.commands.compare", "Two to six filters, tiers or policies over one trace."),
+    "dash": ("kvtier_cli.commands.dash", "The dashboard: watch a replay, step, seek, change the filter."),
     "init": ("kvtier_cli.commands.init", "Make a workspace: tiers that outlive the command."),
     "load": ("kvtier_cli.commands.load", "Replay traces into the workspace; its tiers are real stores."),
     "tiers": ("kvtier_cli.commands.tiers", "What each tier of the workspace holds; faults on demand."),
