@@ -315,7 +315,7 @@ class Dashboard(App[None]):
         asking.ask_export(self)
 
     def save_fixture(self) -> None:
-        self.notify("Saving a fixture needs a later version.", severity="warning", markup=False)
+        asking.save_fixture(self)
 
     def in_session(self, work: Callable[[], None]) -> None:
         """Have work done by the session's thread."""

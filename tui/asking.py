@@ -149,3 +149,26 @@ def copy_command(app: Dashboard) -> None:
     command = command_of(app.session.snapshot, app.asked)
     app.copy_to_clipboard(command)
     app.notify(command, title="Copied", markup=False)
+
+
+def save_fixture(app: Dashboard) -> None:
+    """The request on show as a fixture, tried out by the session's thread; then where to write it."""
+    session, cursor = app.session, app.session.snapshot.cursor
+
+    def work() -> None:
+        try:
+            text = session.show.saved(cursor)
+        except KvtierError as error:
+            app.call_from_thread(_tell, app, f"{error} {error.hint or ''}".strip())
+            return
+        if text is None:
+            app.call_from_thread(_tell, app, "Only a request of a trace can be saved as a fixture.")
+        else:
+            app.call_from_thread(_ask_file, app, f"r{cursor}.yaml", text.encode())
+
+    app.notify("Looking for the least that comes to the same ...", markup=False, timeout=2)
+    session.call(work)
+
+
+def _tell(app: Dashboard, text: str) -> None:
+    app.notify(text, severity="warning", markup=False)

@@ -93,12 +93,12 @@ def _keys(given: Any, path: Path, remarks: list[str]) -> dict[str, str]:
         elif not isinstance(value, str) or not value.strip(","):
             remarks.append(f'{where}: expected keys such as "ctrl+p" or "k,up", found {shown(value)}')
         else:
-            names = ",".join(map(_key_name, _split(value)))
-            other = _conflict(known[name], names, keys)
-            if other is not None:
-                remarks.append(f"{where}: {shown(value)} is the key of {other.id} already")
-            else:
-                keys[name] = names
+            keys[name] = ",".join(map(_key_name, _split(value)))
+    for name in list(keys):
+        other = _conflict(known[name], keys[name], keys)
+        if other is not None:
+            remarks.append(f"{path}: keys.{name}: {shown(given[name])} is the key of {other.id} already")
+            del keys[name]
     return keys
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 from kvtier_cli.replay.checkpoint import CheckpointKeeper, restore
 from kvtier_cli.replay.loop import Served
 from kvtier_cli.replay.outcomes import Outcome
+from kvtier_cli.replay.slice import Slice, save_slice
+from kvtier_cli.replay.slice_text import Origin
 from kvtier_cli.replay.story import tell_story
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.model import BlockKey
@@ -121,6 +123,24 @@ class Course:
         while run.loop.requests < last and not stop():
             self._replay(run, run.loop.requests)
         return self._tell(run, run.loop.requests)
+
+    def saved(self, index: int) -> Slice:
+        """Request `index` as a scripted fixture that by itself comes to the same. Raises InputError where none does."""
+        tape, run = self.tape, self._new_run()
+        restore(run, self._checkpoints.at_or_before(index))
+        while run.loop.requests < index:
+            self._replay(run, run.loop.requests)
+        self._prepare(run)
+        part = self.plan.part(index)
+        note = None if part.parse is None else f"under the filter {part.text}"
+        return save_slice(
+            run,
+            tape.keys(index),
+            self.plan.parse(index, tape),
+            label=tape.label(index),
+            origin=Origin(tape.source.name, index, tape.own_id(index), note),
+            request_name=self._request_name,
+        )
 
     def resident(self) -> ResidentBlocks:
         """The blocks that the tiers hold where the cursor's run is."""

@@ -163,6 +163,9 @@ class FixtureShow:
     def compare(self, parse: FilterParse | None, text: str, cursor: int) -> None:
         return None
 
+    def saved(self, index: int) -> None:
+        return None
+
     def resident(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         return ResidentBlocks(self._runner.manager, str)
 

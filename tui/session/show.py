@@ -60,6 +60,9 @@ class Show(Protocol):
     def compare(self, parse: FilterParse | None, text: str, cursor: int) -> Comparison | None:
         """The same trace under two filters; None where there is nothing to replay."""
 
+    def saved(self, index: int) -> str | None:
+        """A position as the text of a scripted fixture; None where there is no request of a trace to save."""
+
     def resident(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         """The blocks that the tiers hold at the moment on show, each with the tiers that do."""
 

@@ -94,6 +94,10 @@ class Tape:
         """What a request is called: its own id, else its number."""
         return self._requests.name(index)
 
+    def own_id(self, index: int) -> str | None:
+        """Its own id in the trace, where it has one."""
+        return self._requests.head(index).request_id
+
     def number_of(self, request_id: str) -> int | None:
         """The first request with that id of its own, as far as the trace is read."""
         for index in range(self._numbered, self.length):

@@ -125,6 +125,9 @@ class TraceShow:
     def compare(self, parse: FilterParse | None, text: str, cursor: int) -> Comparison:
         return Comparison(self.tape, self.course, parse, text, cursor)
 
+    def saved(self, index: int) -> str:
+        return self.course.saved(index).text
+
     def resident(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         return self.course.resident()
 

@@ -134,6 +134,9 @@ class WorkspaceShow:
     def compare(self, parse: FilterParse | None, text: str, cursor: int) -> None:
         return None
 
+    def saved(self, index: int) -> None:
+        return None
+
     def resident(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         with self._opened() as space:
             blocks = StoredBlocks(space)
