@@ -78,6 +78,8 @@ class Dashboard(App[None]):
         self.keymap = dict(keymap or {})
         self.asked = asked or Asked()
         self.remarks: Sequence[str] = ()
+        self.on_replayed: Callable[[], None] | None = None
+        """Called whenever the replay is seen to be through."""
         self.block = 0
         self.sought = ""
         self.used_filters: list[str] = []
@@ -152,6 +154,8 @@ class Dashboard(App[None]):
         if snapshot.moment is not self._moment_shown:
             self._arrive(snapshot, main)
         self._shown = snapshot.serial, self._pass
+        if self.on_replayed is not None and snapshot.is_total and snapshot.known == snapshot.total:
+            self.on_replayed()
         if snapshot.moment is not None and self._pass is not None:
             snapshot = replace(snapshot, moment=at_pass(snapshot.moment, self._pass))
         main.show(snapshot)

@@ -27,14 +27,21 @@ def run_dashboard(asked: Asked, out: Output, *, theme: str | None = None) -> int
     session = Session(opened.show, start=opened.start)
     app = Dashboard(session, out=replace(out, quiet=False), theme=chosen, keymap=settings.keys, asked=opened.asked)
     app.remarks = (*settings.remarks, *opened.show.warnings)
-    # A replay makes millions of objects and no cycles.
+    # A replay makes millions of objects and no cycles. What there is when it is through stays until the end.
     gc.disable()
+    app.on_replayed = _collect_what_comes
     try:
         app.run()
     finally:
         gc.enable()
         app.session.show.close()
     return app.return_code or ExitStatus.DONE
+
+
+def _collect_what_comes() -> None:
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _keys_from_terminal() -> None:

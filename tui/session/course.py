@@ -42,6 +42,7 @@ class Course:
     def __init__(self, tape: Tape, plan: Plan) -> None:
         self.tape = tape
         self.plan = plan
+        self._only = plan.only
         self.rows = RequestRows()
         self.is_whole = False
         self._faulty = any(tier.fail_loads or tier.fail_stores for tier in tape.topology.tiers)
@@ -82,7 +83,8 @@ class Course:
         tape, loop = self.tape, run.loop
         self._prepare(run)
         keys = tape.keys(index)
-        return loop.replay(keys, self.plan.parse(index, tape).filter, loop.first_new(keys))
+        load_filter = self._only or self.plan.filter(index, tape)
+        return loop.replay(keys, load_filter, loop.first_new(keys))
 
     def _prepare(self, run: TraceRun) -> None:
         """Tell a run what is known of the trace only as it is read."""

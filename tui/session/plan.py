@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvtier_cli.tiering.filters import FilterParse
+from kvtier_cli.tiering.filters import FilterParse, TierFilter
 from tui.session.tape import Tape
 from tui.session.views import FilterView
 
@@ -36,6 +36,17 @@ class Plan:
     def parse(self, index: int, tape: Tape) -> FilterParse:
         """The filter of request `index`, which `tape` has."""
         return self.part(index).parse or tape.parse(index)
+
+    @property
+    def only(self) -> TierFilter | None:
+        """The one filter that holds for all requests, if it is one."""
+        first = self.parts[0].parse
+        return first.filter if first is not None and len(self.parts) == 1 else None
+
+    def filter(self, index: int, tape: Tape) -> TierFilter:
+        """What a request may load from; `parse` says it in words."""
+        parse = self.part(index).parse
+        return tape.filter(index) if parse is None else parse.filter
 
     def view(self, index: int, tape: Tape) -> FilterView:
         """The filter at request `index`, as the filter line shows it."""

@@ -19,7 +19,8 @@ PROMOTED_FROM: Final = 16
 CODE: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _LAST_CODE: Final = 255
 _REASONS: Final = tuple(AbsentReason)
-_UNREACHED: Final = CODE[Outcome.UNREACHED]
+_REASON_CODE: Final = {reason: code for code, reason in enumerate(_REASONS)}
+_TAIL: Final = bytes((CODE[Outcome.UNREACHED],))
 
 
 class Mark(IntFlag):
@@ -33,6 +34,9 @@ class Mark(IntFlag):
     EVICTION = 8
     """The request evicted blocks from the CPU tier."""
     GIVE_UP = 16
+
+
+_SKIP, _DENIAL, _PROMOTION, _EVICTION, _GIVE_UP = (mark.value for mark in Mark)
 
 
 class Row(NamedTuple):
@@ -94,34 +98,36 @@ class RequestRows:
 
     def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
         self._sums.last_pass(req_id, keys, loaded, gave_up, first_new)
-        codes = bytearray(loaded)  # zero is the code of `primary`
+        codes = self._codes
         promoted = self._manager.requests[req_id].promoted
         if promoted:
-            for at, key in enumerate(keys[:loaded]):
-                tier = promoted.get(key)
-                if tier is not None:
-                    codes[at] = min(PROMOTED_FROM + tier, _LAST_CODE)
+            tiers = map(promoted.get, keys[:loaded])
+            codes += bytes([0 if tier is None else min(PROMOTED_FROM + tier, _LAST_CODE) for tier in tiers])
+        else:
+            codes += bytes(loaded)  # zero is the code of `primary`
+        marks = _PROMOTION if promoted else 0
         stop = self._sums.stop
-        if stop is not None:
+        if stop is None:
+            self._tiers.append(-1)
+            self._reasons.append(-1)
+        else:
             codes.append(CODE[stop.outcome])
-            codes += bytes((_UNREACHED,)) * (len(keys) - loaded - 1)
-        self._codes += codes
-        self._tiers.append(-1 if stop is None or stop.tier is None else stop.tier)
-        self._reasons.append(-1 if stop is None or stop.reason is None else _REASONS.index(stop.reason))
-        marks = Mark.PROMOTION.value if promoted else 0
-        if stop is not None and stop.outcome is Outcome.FILTERED:
-            marks |= Mark.SKIP.value
-        self._open = marks | (Mark.GIVE_UP.value if gave_up else 0)
+            codes += _TAIL * (len(keys) - loaded - 1)
+            self._tiers.append(-1 if stop.tier is None else stop.tier)
+            self._reasons.append(-1 if stop.reason is None else _REASON_CODE[stop.reason])
+            if stop.outcome is Outcome.FILTERED:
+                marks |= _SKIP
+        self._open = marks | _GIVE_UP if gave_up else marks
 
     def finished(self, loaded: int, passes: int) -> None:
         """The request is over; its row counts from now on."""
-        denied, evicted = self._counted()
-        marks = self._open
-        if denied != self._seen[0]:
-            marks |= Mark.DENIAL.value
-        if evicted != self._seen[1]:
-            marks |= Mark.EVICTION.value
-        self._seen = (denied, evicted)
+        marks, seen = self._open, self._counted()
+        if seen != self._seen:
+            if seen[0] != self._seen[0]:
+                marks |= _DENIAL
+            if seen[1] != self._seen[1]:
+                marks |= _EVICTION
+            self._seen = seen
         self.ends.append(len(self._codes))
         self.served_sums.append(self.served_sums[-1] + loaded)
         self.lost_sums.append(self._sums.lost_to_filter)

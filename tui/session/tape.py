@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.recorded_requests import RecordedRequests
 from kvtier_cli.replay.trace_run import TraceRun
-from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
+from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against, parse_tier_filter
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.traces.source import TraceSource
 
@@ -80,6 +80,10 @@ class Tape:
     def keys(self, index: int) -> list[int]:
         """The blocks of a request, by their numbers."""
         return self._requests.numbers(index)
+
+    def filter(self, index: int) -> TierFilter:
+        """The filter that a request carries itself."""
+        return self._run.parse_of(self._requests.head(index)).filter
 
     def parse(self, index: int) -> FilterParse:
         """The filter that a request carries itself, as vLLM reads it."""
