@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from kvtier_cli.tiering.filters import FilterParse
 from tests.tui.shows import SKIPPED, chat_session, demo_topology, plain_run
-from tui.session.comparison import ComparisonView
+from tui.session.comparison import Comparison, ComparisonView
+from tui.session.course import Course
 from tui.session.filter_draft import draft_of
 from tui.session.session import Session
+from tui.session.tape import Tape
+from tui.session.trace_show import TraceShow
 
 
 def compared(session: Session, text: str = "all") -> ComparisonView:
@@ -75,3 +79,18 @@ def test_leaving_it_shows_the_request_that_was_looked_at() -> None:
     session.run_until_idle()
     session.end_comparison()
     assert (session.run_until_idle().cursor, session.comparison) == (100, None)
+
+
+def test_it_comes_to_an_end_where_a_slice_ends_with_the_last_request() -> None:
+    comparison = Comparison(*_parts(chat_session()), "all", 0)
+    slices = 0
+    while comparison.work(lambda: True):  # each slice one request
+        slices += 1
+        assert slices < 1_000
+    assert comparison.view.is_whole
+
+
+def _parts(session: Session) -> tuple[Tape, Course, FilterParse | None]:
+    show = session.show
+    assert isinstance(show, TraceShow)
+    return show.tape, show.course, draft_of("all", demo_topology()).parse

@@ -101,9 +101,9 @@ class Comparison:
                 return True
             self._moments = found[0], found[1]
             return True
-        behind = min(self._courses, key=lambda course: course.rows.count)
-        if not behind.is_whole:
-            behind.advance(stop)
+        unfinished = [course for course in self._courses if not course.is_whole]
+        if unfinished:
+            min(unfinished, key=lambda course: course.rows.count).advance(stop)
         self._compare()
         return not all(course.is_whole for course in self._courses)
 
