@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
@@ -68,6 +69,41 @@ def draw(name: str, command: str, columns: int = 80) -> None:
     (CHECKOUT / "docs" / f"{name}.svg").write_text(svg)
 
 
+DASHBOARD: dict[str, tuple[tuple[int, int], str, list[str]]] = {
+    "dash": ((120, 40), "dark", []),
+    "dash-filter": ((120, 40), "dark", ["f", "ctrl+u", *'[{"medum":"storage"}]']),
+    "dash-compare": ((120, 40), "dark", ["c", "enter"]),
+    "dash-light": ((80, 24), "light", []),
+}
+"""Name → size of the terminal, theme, and the keys that are pressed before the picture is taken."""
+
+
+async def draw_dashboard(name: str, size: tuple[int, int], theme: str, keys: list[str]) -> None:
+    """Runs the dashboard on the shipped demo, presses keys and draws what it shows."""
+    from kvtier_cli.render.console import Output
+    from tui.app import Dashboard
+    from tui.session.opening import Asked, open_asked
+    from tui.session.session import Session
+
+    opened = open_asked(Asked())
+    session = Session(opened.show, start=opened.start)
+    session.run_until_idle()
+    app = Dashboard(session, out=Output(color=True), theme=theme, asked=opened.asked)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.5)
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(0.05)
+        await pilot.pause(2.0 if "c" in keys[:1] else 0.5)
+        svg = app.export_screenshot(title="kvtier dash")
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)  # a picture fetches nothing
+    svg = re.sub(r"terminal-\d+", f"kvtier-{name}", svg)
+    (CHECKOUT / "docs" / f"{name}.svg").write_text(svg)
+
+
 if __name__ == "__main__":
+    sys.path.insert(0, str(CHECKOUT))
     for name, command in PICTURES.items():
         draw(name, command)
+    for name, (size, theme, keys) in DASHBOARD.items():
+        asyncio.run(draw_dashboard(name, size, theme, keys))
