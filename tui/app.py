@@ -206,8 +206,7 @@ class Dashboard(App[None]):
             return
         before, self.asked = self.session, opened.asked
         self.session = Session(opened.show, start=opened.start if at is None else at)
-        before.on_change = None
-        before.call(before.show.close)
+        before.on_change = None  # its thread sees that it is over, and its files are closed when they are dropped
         self._shown = self._moment_shown = self._fault = self._pass = None
         self._watch_session()
         for remark in opened.show.warnings:

@@ -33,6 +33,8 @@ KEYS = (
 
 _WIDEST = 40
 _MEASURED = 200
+SORTED = 200_000
+"""Rows that are sorted while one waits."""
 
 
 class TablePane(ListPane):
@@ -46,6 +48,7 @@ class TablePane(ListPane):
         self.order: Sequence[int] = range(table.count)
         self.column: int | None = None
         self.reverse = False
+        self._measured: tuple[tuple[int, int, int | None], list[int]] | None = None
 
     def pane_title(self) -> str:
         found = len(self.order)
@@ -57,6 +60,13 @@ class TablePane(ListPane):
         return len(self.order)
 
     def _widths(self) -> list[int]:
+        """Of the columns, by the rows that are seen and some behind them."""
+        seen = self.first, len(self.order), self.column
+        if self._measured is None or self._measured[0] != seen:
+            self._measured = seen, self._measure()
+        return self._measured[1]
+
+    def _measure(self) -> list[int]:
         rows = [self.table.row(index) for index in self.order[self.first : self.first + _MEASURED]]
         widths = []
         for at, head in enumerate(self.table.heads):
@@ -119,6 +129,9 @@ class TableScreen(Screen[int]):
     def _order(self) -> None:
         pane = self.query_one(TablePane)
         words = self.query_one(PromptInput).value.lower().split()
+        if self._table.count > SORTED and (words or pane.column is not None):
+            self.notify(f"Tables of more than {SORTED:,} rows are not sorted or searched.", markup=False)
+            return
         pane.order = order_of(self._table, words, pane.column, reverse=pane.reverse)
         pane.look_at(0)
 

@@ -30,7 +30,8 @@ Stop = Callable[[], bool]
 """Whether to stop working and come back later."""
 
 KEPT: Final = 128
-"""Moments that are kept, so that going back to them costs nothing."""
+KEPT_BLOCKS: Final = 100_000
+"""So many moments are kept, with so many blocks in all, that going back to them costs nothing."""
 
 TOLD_BEFORE: Final = 12
 """So many requests before one that is gone back to are told as well: the next step back is there at once."""
@@ -55,6 +56,7 @@ class Course:
         self._here.listen(self._events)
         self._target = self._told_from = 0
         self._moments: OrderedDict[int, Moment] = OrderedDict()
+        self._kept_blocks = 0
 
     def _new_run(self) -> TraceRun:
         return TraceRun([], self.tape.topology, table=self.tape.table)
@@ -180,10 +182,15 @@ class Course:
             kind = EventKind.SKIP if story.stop.outcome is Outcome.FILTERED else EventKind.DENY
             events.add(kind, index, story.stop.tier, 1 + story.stop.held_behind, said=f"block {story.stop.at:,}")
         moment = moment_of(run.manager, index, tape.label(index), story, events, run.figures(), self._request_name)
-        self._moments[index] = moment
-        while len(self._moments) > KEPT:
-            self._moments.popitem(last=False)
+        self._keep(index, moment)
         return moment
+
+    def _keep(self, index: int, moment: Moment) -> None:
+        moments = self._moments
+        moments[index] = moment
+        self._kept_blocks += _blocks(moment)
+        while len(moments) > 1 and (len(moments) > KEPT or self._kept_blocks > KEPT_BLOCKS):
+            self._kept_blocks -= _blocks(moments.popitem(last=False)[1])
 
     def _request_name(self, request: Hashable) -> str:
         return self.tape.label(request) if isinstance(request, int) else str(request)
@@ -191,3 +198,7 @@ class Course:
     def block_name(self, key: BlockKey) -> str:
         """What a block is called."""
         return self.tape.table.name(key) if isinstance(key, int) else str(key)
+
+
+def _blocks(moment: Moment) -> int:
+    return 0 if moment.story is None else len(moment.story.blocks)

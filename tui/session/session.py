@@ -26,6 +26,10 @@ _SLICE: Final = 0.1
 _FAST_SLICE: Final = 0.15
 """At full speed a picture is made that often."""
 
+_PAUSE: Final = 0.25
+_SHORTEST_PAUSE: Final = 0.03
+"""Seconds to sleep while there is nothing to do but to wait for the next request to be due."""
+
 MARK_WORDS: Final = {
     Mark.SKIP: "skip",
     Mark.DENIAL: "denial",
@@ -149,7 +153,7 @@ class Session:
 
     def _pause(self) -> float:
         speed = SPEEDS[self._speed]
-        return min(0.25, 1 / speed) / 4 if self._playing and speed else 0.25
+        return max(_SHORTEST_PAUSE, min(_PAUSE, 1 / speed / 4)) if self._playing and speed else _PAUSE
 
     def run_until_idle(self) -> Snapshot:
         """Do all there is to do at once; for tests and for pictures. Does not play."""

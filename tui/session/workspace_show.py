@@ -25,6 +25,8 @@ from tui.session.views import FilterView, Kind, Listing, Moment, RowView, SlotsV
 COMMAND: Final = "kvtier dash"
 _HINT: Final = "Type / and the ids of blocks, in order, to look them up. Nothing changes in the workspace."
 
+_EMPTY: Final = ("Nothing was loaded into this workspace yet.", "kvtier load FILE fills it; o opens a trace instead.")
+
 
 class WorkspaceShow:
     """Position 0 is the workspace as it stands; behind it come the lookups of this session."""
@@ -88,7 +90,8 @@ class WorkspaceShow:
         with self._opened() as space:
             found = tier_holdings(space)
             story: RequestStory | None = None
-            said: tuple[str, ...] = (f"{space.state.requests:,} requests were loaded into it.", _HINT)
+            loaded = space.state.requests
+            said: tuple[str, ...] = (f"{loaded:,} requests were loaded into it.", _HINT) if loaded else _EMPTY
             if texts:
                 answer = look_up(space, texts, self._parse)
                 story = answer.story

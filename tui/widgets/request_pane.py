@@ -119,7 +119,9 @@ class RequestPane(Pane, can_focus=True):
     def line(self, y: int, width: int) -> Line:
         moment = self.moment
         if moment is None:
-            return [(" replaying ...", "muted")] if y == 0 else []
+            fault = None if self.snapshot is None else self.snapshot.fault
+            said = " replaying ..." if fault is None else f" Nothing was replayed. {plain(fault.message)}"
+            return [(said, "muted")] if y == 0 else []
         if y == 0:
             return self._headline(moment, width)
         if y == 1:
