@@ -27,7 +27,7 @@ from tui.session.filter_draft import draft_of
 from tui.session.opening import Asked, Opened, open_asked
 from tui.session.passes import at_pass
 from tui.session.session import Session
-from tui.session.views import Fault, Moment, Snapshot
+from tui.session.views import Fault, Kind, Moment, Snapshot
 from tui.tables import Table
 from tui.widgets.filter_pane import FilterPane
 
@@ -266,7 +266,14 @@ class Dashboard(App[None]):
         """Replay under the filter that was typed, from the `start` or from `here`; whether the editing is over."""
         if replay is None:
             return True
-        draft = draft_of(text, self.session.snapshot.topology)
+        snapshot = self.session.snapshot
+        if snapshot.kind in (Kind.FIXTURE, Kind.LOG):
+            said = (
+                "states its own filters" if snapshot.kind is Kind.FIXTURE else "says what was replayed: open its trace"
+            )
+            self.notify(f"This {snapshot.kind.value} {said}.", severity="warning", markup=False)
+            return True
+        draft = draft_of(text, snapshot.topology)
         if draft.error:
             return False
         self._remember(text)

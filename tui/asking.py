@@ -141,7 +141,7 @@ def ask_open(app: Dashboard) -> None:
         if path and path.strip():
             app.open_file(path.strip())
 
-    app.push_screen(Prompt("open", hint="a trace (Mooncake JSONL), a scripted fixture, or a workspace"), told)
+    app.push_screen(Prompt("open", hint="a trace, a decision log (.kvlog), a scripted fixture, or a workspace"), told)
 
 
 def copy_command(app: Dashboard) -> None:

@@ -15,6 +15,8 @@ def command_of(snapshot: Snapshot, asked: Asked) -> str:
     file = snapshot.title
     if snapshot.kind is Kind.FIXTURE:
         return _joined("replay", file)
+    if snapshot.kind is Kind.LOG:
+        return _joined("dash", file)
     label = snapshot.moment.label if snapshot.moment is not None else f"r{snapshot.cursor}"
     if snapshot.kind is Kind.WORKSPACE:
         story = None if snapshot.moment is None else snapshot.moment.story

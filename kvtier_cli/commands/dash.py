@@ -32,7 +32,8 @@ def command(
         str | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A trace (- is stdin), a scripted fixture, or a workspace. Without it the workspace, else the demo.",
+            help="A trace (- is stdin), a .kvlog, a scripted fixture or a workspace. Without it your workspace, or the "
+            "demo.",
             show_default=False,
         ),
     ] = None,

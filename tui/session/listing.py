@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kvtier_cli.replay.outcomes import Outcome
 from kvtier_cli.replay.reasons import words_of
 from tui.session.rows import RequestRows, Row
-from tui.session.tape import Tape
 from tui.session.views import RowView
 
 
-class TraceListing:
-    """Rows by position; `count` grows while the replay goes on ahead."""
+class RequestListing:
+    """Rows by position; `count` grows while the replay goes on ahead, or while a log is read."""
 
-    def __init__(self, tape: Tape, rows: RequestRows, tiers: Sequence[str]) -> None:
-        self.tape = tape
+    def __init__(self, rows: RequestRows, tiers: Sequence[str], label: Callable[[int], str]) -> None:
         self.rows = rows
         self._tiers = tiers
+        self._label = label
 
     @property
     def count(self) -> int:
@@ -25,14 +24,9 @@ class TraceListing:
 
     def row(self, index: int) -> RowView:
         row = self.rows.row(index)
-        return RowView(
-            index,
-            self.tape.label(index),
-            f"{row.served:,}/{row.blocks:,}",
-            row.codes,
-            note=stop_note(row, self._tiers),
-            outcome=row.stop,
-        )
+        count = f"{row.served:,}/{row.blocks:,}"
+        note = stop_note(row, self._tiers)
+        return RowView(index, self._label(index), count, row.codes, note=note, outcome=row.stop)
 
 
 def stop_note(row: Row, tiers: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against, pa
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, LookupResult, Medium, Verdict
 from kvtier_cli.tiering.observer import Observer
-from kvtier_cli.tiering.topology import PRIMARY_NAME
+from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from tui.session.passes import cells_of
 
 Told = tuple[RequestStory, dict[int, LookupResult]]
@@ -112,7 +112,7 @@ class OpStories(Observer):
             stop = _ended(keys, ended)
             served = len(keys) if stop is None else stop.at
         told = tuple(self._block(at, key, heard, served, stop) for at, key in enumerate(keys))
-        tiers = story_tiers(manager, heard.parse)
+        tiers = story_tiers(manager.topology, heard.parse)
         return RequestStory(label, heard.parse, tiers, told, stop, 1, False, 0, None, manager.primary.capacity), pending
 
     def _stop(
@@ -170,7 +170,7 @@ def _ended(keys: Sequence[BlockKey], ended: Mapping[str, Any]) -> StopStory | No
     return StopStory(at, Outcome(ended["outcomes"][at]), why["tier"], reason, by)
 
 
-def story_tiers(manager: TieringManager, parse: FilterParse) -> tuple[StoryTier, ...]:
+def story_tiers(topology: Topology, parse: FilterParse) -> tuple[StoryTier, ...]:
     """The tiers of a story under a filter, the primary first."""
     return (
         StoryTier(PRIMARY_NAME, Medium.CPU, None, True, PRIMARY_REASON),
@@ -182,6 +182,6 @@ def story_tiers(manager: TieringManager, parse: FilterParse) -> tuple[StoryTier,
                 parse.filter.admits(spec.medium, spec.locality),
                 tier_reason(parse, spec),
             )
-            for spec in manager.topology.tiers
+            for spec in topology.tiers
         ),
     )

@@ -11,7 +11,7 @@ from kvtier_cli.shipped import shipped_fixture
 from kvtier_cli.tiering.filters import FilterParse, lint_against
 from kvtier_cli.tiering.topology import BUILT_IN, Topology
 from kvtier_cli.traces.detect import HEAD_BYTES, detect_format, looks_like_fixture
-from kvtier_cli.traces.source import STDIN, TraceSource
+from kvtier_cli.traces.source import KVLOG_MAGIC, STDIN, TraceSource
 from tui.session.show import Show
 
 DEMO_TRACE: Final = "chat.jsonl"
@@ -56,6 +56,8 @@ def open_asked(asked: Asked) -> Opened:
 
         if is_workspace(path):
             return open_workspace_at(path, asked)
+    if asked.file != STDIN and _is_log(path):
+        return _open_log(asked)
     source = TraceSource(asked.file)
     if asked.file != STDIN and looks_like_fixture(source.head(HEAD_BYTES), asked.file):
         source.close()
@@ -104,3 +106,22 @@ def _open_fixture(asked: Asked) -> Opened:
         if given is not None:
             raise InputError(f"{option} does not apply to a scripted fixture, which states its own", file=file)
     return Opened(FixtureShow(read_fixture(file)), 0, asked)
+
+
+def _is_log(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return path.is_file() and file.read(len(KVLOG_MAGIC)) == KVLOG_MAGIC
+    except (OSError, ValueError):
+        return False  # who opens it as a trace is told what the matter is
+
+
+def _open_log(asked: Asked) -> Opened:
+    from kvtier_cli.replay.decision_log import open_log
+    from tui.session.log_show import LogShow
+
+    file = asked.file or ""
+    for given, option in ((asked.parse, "--tiers"), (asked.topology, "--topology")):
+        if given is not None:
+            raise InputError(f"{option} does not apply to a log of what was replayed", file=file)
+    return Opened(LogShow(open_log(file)), 0, asked)

@@ -134,6 +134,26 @@ class RequestRows:
         self._passes.append(passes)
         self._marks.append(marks)
 
+    def add(
+        self,
+        codes: bytes,
+        served: int,
+        tier: int | None,
+        reason: AbsentReason | None,
+        passes: int,
+        marks: Mark,
+        lost: int,
+    ) -> None:
+        """The row of a request that was replayed elsewhere; `lost` blocks to the filter."""
+        self._codes += codes
+        self._tiers.append(-1 if tier is None else tier)
+        self._reasons.append(-1 if reason is None else _REASON_CODE[reason])
+        self.ends.append(len(self._codes))
+        self.served_sums.append(self.served_sums[-1] + served)
+        self.lost_sums.append(self.lost_sums[-1] + lost)
+        self._passes.append(passes)
+        self._marks.append(marks.value)
+
     def row(self, index: int) -> Row:
         start, end = self.ends[index], self.ends[index + 1]
         served = self.served_sums[index + 1] - self.served_sums[index]

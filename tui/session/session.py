@@ -369,7 +369,7 @@ class Session:
 
 def fault_of(error: Exception, show: Show, known: int) -> Fault:
     """An exception of the working thread as the screen tells it."""
-    noun = {Kind.TRACE: "request", Kind.FIXTURE: "op", Kind.WORKSPACE: "lookup"}[show.kind]
+    noun = {Kind.TRACE: "request", Kind.FIXTURE: "op", Kind.WORKSPACE: "lookup", Kind.LOG: "request"}[show.kind]
     intact = f"The replay stopped at {noun} {known:,}; everything before it is intact." if known else ""
     if isinstance(error, InputError):
         place = ":".join(str(part) for part in (error.file, error.line, error.column) if part is not None)

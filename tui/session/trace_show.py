@@ -11,7 +11,7 @@ from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.traces.source import TraceSource
 from tui.session.comparison import Comparison
 from tui.session.course import Course, Stop
-from tui.session.listing import TraceListing
+from tui.session.listing import RequestListing
 from tui.session.plan import Plan
 from tui.session.rows import Mark, RequestRows
 from tui.session.tape import Tape
@@ -51,7 +51,7 @@ class TraceShow:
 
     def _set(self, course: Course) -> None:
         self.course = course
-        self.listing = TraceListing(self.tape, course.rows, self._names)
+        self.listing = RequestListing(course.rows, self._names, self.tape.label)
 
     @property
     def rows(self) -> RequestRows:

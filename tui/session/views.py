@@ -22,6 +22,7 @@ class Kind(Enum):
     TRACE = "trace"
     FIXTURE = "fixture"
     WORKSPACE = "workspace"
+    LOG = "log"
 
 
 @dataclass(frozen=True, slots=True)

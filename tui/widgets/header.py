@@ -9,7 +9,7 @@ from tui.lines import Line, between, mark_of
 from tui.session.views import Kind
 from tui.widgets.pane import Pane
 
-_NOUNS = {Kind.TRACE: "request", Kind.FIXTURE: "op", Kind.WORKSPACE: "lookup"}
+_NOUNS = {Kind.TRACE: "request", Kind.FIXTURE: "op", Kind.WORKSPACE: "lookup", Kind.LOG: "request"}
 
 
 class Header(Pane):

@@ -12,7 +12,7 @@ from tui.session.rows import outcome_of
 from tui.session.views import Kind, RowView, Snapshot
 from tui.widgets.list_pane import ListPane
 
-_TITLES = {Kind.TRACE: "Requests", Kind.FIXTURE: "Ops", Kind.WORKSPACE: "Lookups"}
+_TITLES = {Kind.TRACE: "Requests", Kind.FIXTURE: "Ops", Kind.WORKSPACE: "Lookups", Kind.LOG: "Requests"}
 _NOTE = 17
 
 
