@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "kvtier_cli/render": {"rich", "msgspec"},
     "kvtier_cli/commands": {"typer", "textual_serve"},  # dash looks whether it is there
     "tui": {"rich", "textual", "textual_serve", "platformdirs"},
-    "tui/session": set(),
+    "tui/session": {"numpy"},
     "tui/widgets": {"rich", "textual"},
     "tui/screens": {"rich", "textual"},
 }

@@ -96,10 +96,10 @@ def denied_by_cascades() -> Slice:
 
 def failed() -> Slice:
     here = server(3, TierSpec("nvme", fail_loads=frozenset({"b"})), max_wait_steps=3)
-    here.run.loop._mark_faulty(range(0))
+    here.run.loop.mark_faulty(range(0))
     for prompt in ("a b c", "x y z"):
         for key in here._keys(prompt):
-            here.run.loop._mark_faulty([key])
+            here.run.loop.mark_faulty([key])
         here.replay(prompt)
     return here.save("a b c")
 
