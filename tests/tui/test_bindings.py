@@ -540,5 +540,10 @@ def test_it_is_resized_at_any_time() -> None:
             await pilot.pause()
         await settled(app, pilot)
         assert "Request r284" in text_of(app)
+        assert "try  f then storage" not in text_of(app)
+        await pilot.resize_terminal(*WIDE)
+        await pilot.pause()
+        await settled(app, pilot)
+        assert "try  f then storage" in text_of(app)
 
     run_dashboard(steps, chat_session())

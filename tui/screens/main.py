@@ -44,6 +44,10 @@ class MainScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(MAIN)]
     AUTO_FOCUS = "#request"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: Snapshot | None = None
+
     def compose(self) -> ComposeResult:
         yield Header(id="header")
         yield Timeline(id="timeline")
@@ -78,16 +82,23 @@ class MainScreen(Screen[None]):
     # What is shown
 
     def show(self, snapshot: Snapshot) -> None:
-        """Draw a snapshot."""
+        """Draw a snapshot. Where it differs only by how far the replay is, what does not show that is left alone."""
+        before, self._shown = self._shown, snapshot
+        other = before is None or _what_is_shown(before) != _what_is_shown(snapshot)
         with self.app.batch_update():
             for pane in self.query(Pane):
-                if not isinstance(pane.parent, FilterPane):
+                if other or isinstance(pane, Header | Timeline | RequestsPane):
                     pane.show(snapshot)
-            self.query_one(FilterPane).show(snapshot)
+                else:
+                    pane.snapshot = snapshot
+            self.query_one(FilterPane).snapshot = snapshot
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.redraw)  # what has room now depends on the size
 
     def redraw(self) -> None:
         """The same again, in other colours or with another cursor."""
-        snapshot = self.request_pane.snapshot
+        snapshot, self._shown = self._shown, None
         if snapshot is not None:
             self.show(snapshot)
         for pane in self.query(Pane):
@@ -247,3 +258,17 @@ class MainScreen(Screen[None]):
 
     def action_quit(self) -> None:
         self.app.exit()
+
+
+def _what_is_shown(snapshot: Snapshot) -> tuple[object, ...]:
+    """All of a snapshot but how far the replay is; views are frozen, so their identity is enough."""
+    return (
+        id(snapshot.moment),
+        id(snapshot.listing),
+        id(snapshot.fault),
+        snapshot.cursor,
+        snapshot.filter.text,
+        id(snapshot.filter.parse),
+        snapshot.said,
+        snapshot.busy,
+    )

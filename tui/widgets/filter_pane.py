@@ -200,11 +200,6 @@ class FilterPane(Vertical):
         self.editing = False
         self.query_one(FilterInput).display = False
 
-    def show(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        for pane in self.query(Pane):
-            pane.show(snapshot)
-
     def edit(self, text: str, past: list[str]) -> None:
         """Begin to edit."""
         self._set_editing(True)
