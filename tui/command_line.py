@@ -15,9 +15,9 @@ def command_of(snapshot: Snapshot, asked: Asked) -> str:
     file = snapshot.title
     if snapshot.kind is Kind.FIXTURE:
         return _joined("replay", file)
-    if snapshot.kind is Kind.LOG:
-        return _joined("dash", file)
     label = snapshot.moment.label if snapshot.moment is not None else f"r{snapshot.cursor}"
+    if snapshot.kind is Kind.LOG:
+        return _joined("explain", file, "--request", label)
     if snapshot.kind is Kind.WORKSPACE:
         story = None if snapshot.moment is None else snapshot.moment.story
         blocks = [] if story is None else [block.name for block in story.blocks]

@@ -57,7 +57,8 @@ def tier_said(story: RequestStory, block: StoryBlock, position: int, show: Show 
         Cell.NO_SLOT: "it has it, but the CPU tier could give no slot",
         Cell.LOAD_FAILED: "hit, and the load failed",
         Cell.HOLDS: "holds it",
-        Cell.PROMOTED: f"hit, promoted into the CPU tier: {count(block.steps, 'step')}",
+        Cell.PROMOTED: "hit, promoted into the CPU tier"
+        + ("" if block.steps is None else f": {count(block.steps, 'step')}"),
     }.get(cell, "")
     if cell is Cell.MISS and at_stop and stop is not None and stop.evicted_from == tier.name:
         return f"{said}: evicted by {'this request' if stop.by_itself else show(stop.by or '')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,9 @@ def test_a_request_is_told_as_the_replay_told_it(logged: Session, number: int) -
             other.tier,
             other.cells,
         )
-    assert moment.story.stop == live.story.stop
+    assert moment.story.stop is not None
+    assert live.story.stop is not None
+    assert replace(moment.story.stop, tries=live.story.stop.tries) == live.story.stop  # a log does not count tries
     assert moment.story.lost_to_filter == live.story.lost_to_filter
 
 

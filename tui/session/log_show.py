@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kvtier_cli.replay.decision_log import DecisionLog, LoggedBlock, LoggedRequest
+from kvtier_cli.replay.decision_log import DecisionLog
 from kvtier_cli.replay.kvlog_file import LoggedFilter
+from kvtier_cli.replay.logged_story import logged_story, logged_topology
 from kvtier_cli.replay.outcomes import Outcome
-from kvtier_cli.replay.story_model import Cell, Look, RequestStory, StopStory, StoryBlock
 from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
-from kvtier_cli.tiering.model import LookupResult, Verdict
 from kvtier_cli.tiering.topology import PRIMARY_NAME
-from kvtier_cli.tiering.topology_shape import topology_from_builtins
 from tui.session.course import Stop
 from tui.session.listing import RequestListing
 from tui.session.moments import declared
-from tui.session.op_stories import story_tiers
-from tui.session.passes import cells_of
 from tui.session.rows import CODE, PROMOTED_FROM, Mark, RequestRows
 from tui.session.trace_show import Found
 from tui.session.views import FilterView, Kind, Moment, SlotsView, TierView
@@ -34,8 +30,7 @@ class LogShow:
     def __init__(self, log: DecisionLog) -> None:
         self._log = log
         self.title = log.path
-        shape = {name: value for name, value in log.header.topology.items() if name != "name"}
-        self.topology = topology_from_builtins(shape, str(log.header.topology.get("name", "")), file=log.path)
+        self.topology = logged_topology(log)
         self.warnings: Sequence[str] = tuple(log.header.warnings)
         self.rows = RequestRows()
         self._parses = [_parse(logged) for logged in log.header.filters]
@@ -92,45 +87,12 @@ class LogShow:
         if not 0 <= index < self.total:
             raise IndexError(index)
         logged = self._log.request(index)
-        story = self._story(logged)
+        story = logged_story(self._log, self.topology, logged)
         primary = self._tiers[0]
         capacity = primary.capacity or 0
         slots = SlotsView(capacity - primary.resident, primary.resident, 0, 0)
         figures = self._log.figures
         return Moment(index, self._label(index), story, self._tiers, (), 0, slots, (), logged.step, figures)
-
-    def _story(self, logged: LoggedRequest) -> RequestStory:
-        parse = self._parse_of(logged.number)
-        names = [tier.name for tier in self.topology.tiers]
-        served = logged.served
-        blocks = tuple(_block(block, served, names) for block in logged.blocks)
-        stop = None if served == len(blocks) else self._stop(logged, served)
-        lost = 0
-        if stop is not None and stop.outcome is Outcome.FILTERED:
-            lost = 1 + stop.held_behind
-        return RequestStory(
-            self._label(logged.number),
-            parse,
-            story_tiers(self.topology, parse),
-            blocks,
-            stop,
-            logged.passes,
-            logged.gave_up,
-            lost,
-            self._log.header.block_tokens,
-            self.topology.primary.capacity,
-        )
-
-    def _stop(self, logged: LoggedRequest, at: int) -> StopStory:
-        block = logged.blocks[at]
-        behind = 0
-        for other in logged.blocks[at + 1 :]:
-            if block.outcome is not Outcome.FILTERED or block.tier not in other.holders:
-                break
-            behind += 1
-        by = None if logged.by is None else self._label(logged.by)
-        own = logged.by == logged.number
-        return StopStory(at, block.outcome, block.tier, logged.reason, by, own, logged.evicted_from, behind)
 
     def run_on(self, stop: Stop) -> Moment | None:
         return None
@@ -190,28 +152,6 @@ def _reason(code: int) -> Any:
     from kvtier_cli.replay.decision_columns import REASONS
 
     return REASONS[code - 1] if code else None
-
-
-def _block(block: LoggedBlock, served: int, names: Sequence[str]) -> StoryBlock:
-    looked_up = block.index <= served
-    result = None
-    if looked_up:
-        result = LookupResult.HIT if block.index < served else LookupResult.MISS
-    promotion = block.tier if block.outcome is Outcome.PROMOTED else None
-    denied = block.tier if block.outcome is Outcome.DENIED else None
-    if result is None:
-        cells: tuple[Cell, ...] = tuple(
-            Cell.HOLDS if name in block.holders else Cell.BLANK for name in (PRIMARY_NAME, *names)
-        )
-        return StoryBlock(block.index, block.name, block.outcome, block.tier, None, (), cells, block.holders, 0, 0)
-    cells = cells_of(Look(result, block.verdicts, promotion, denied), names, block.holders)
-    if block.outcome is Outcome.FAILED and block.tier is not None and block.tier in names:
-        at = 1 + list(names).index(block.tier)
-        failed = block.verdicts[at - 1] in (Verdict.HIT, Verdict.MISS)
-        cells = (*cells[:at], Cell.LOAD_FAILED if failed else cells[at], *cells[at + 1 :])
-    return StoryBlock(
-        block.index, block.name, block.outcome, block.tier, result, block.verdicts, cells, block.holders, 1, 0
-    )
 
 
 def _tier_views(figures: Mapping[str, Any], names: Sequence[str], show: LogShow) -> tuple[TierView, ...]:

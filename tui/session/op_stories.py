@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_cli.replay.outcomes import AbsentReason, BlockHistory, Outcome, find_stop
-from kvtier_cli.replay.story_model import Cell, Look, RequestStory, StopStory, StoryBlock, StoryTier
-from kvtier_cli.tiering.filter_reasons import PRIMARY_REASON, tier_reason
+from kvtier_cli.replay.story import story_tiers
+from kvtier_cli.replay.story_model import Cell, Look, RequestStory, StopStory, StoryBlock
 from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
-from kvtier_cli.tiering.model import BlockKey, LookupResult, Medium, Verdict
+from kvtier_cli.tiering.model import BlockKey, LookupResult, Verdict
 from kvtier_cli.tiering.observer import Observer
-from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
+from kvtier_cli.tiering.topology import PRIMARY_NAME
 from tui.session.passes import cells_of
 
 Told = tuple[RequestStory, dict[int, LookupResult]]
@@ -112,7 +112,7 @@ class OpStories(Observer):
             stop = _ended(keys, ended)
             served = len(keys) if stop is None else stop.at
         told = tuple(self._block(at, key, heard, served, stop) for at, key in enumerate(keys))
-        tiers = story_tiers(manager.topology, heard.parse)
+        tiers = story_tiers(manager.topology.tiers, heard.parse)
         return RequestStory(label, heard.parse, tiers, told, stop, 1, False, 0, None, manager.primary.capacity), pending
 
     def _stop(
@@ -168,20 +168,3 @@ def _ended(keys: Sequence[BlockKey], ended: Mapping[str, Any]) -> StopStory | No
     by = None if why["by"] is None else str(why["by"])
     reason = None if why["reason"] is None else AbsentReason(why["reason"])
     return StopStory(at, Outcome(ended["outcomes"][at]), why["tier"], reason, by)
-
-
-def story_tiers(topology: Topology, parse: FilterParse) -> tuple[StoryTier, ...]:
-    """The tiers of a story under a filter, the primary first."""
-    return (
-        StoryTier(PRIMARY_NAME, Medium.CPU, None, True, PRIMARY_REASON),
-        *(
-            StoryTier(
-                spec.name,
-                spec.medium,
-                spec.locality,
-                parse.filter.admits(spec.medium, spec.locality),
-                tier_reason(parse, spec),
-            )
-            for spec in topology.tiers
-        ),
-    )
