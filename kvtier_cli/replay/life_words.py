@@ -33,16 +33,33 @@ class LifeRow(NamedTuple):
 
 
 def life_rows(life: LifeStory, show: Show = str) -> list[LifeRow]:
-    """The rows of a life's table. What one request did alike in one step is one row, and so are loads in a row."""
+    """The rows of a life's table. What one request did alike in one step is one row, and so are loads in a row, and
+    promotions in a row whose loads failed."""
     rows = []
-    for _, group in groupby(life.entries, key=_kind):
-        entries = list(group)
+    for entries in _grouped(life.entries):
         first, last = entries[0], entries[-1]
         requests = show(first.request)
         if last.request != first.request:
             requests += f" to {show(last.request)}"
         rows.append(LifeRow(first.step, last.step, requests, first.own, _what(entries, show)))
     return rows
+
+
+def _grouped(entries: Sequence[LifeEntry]) -> Iterator[list[LifeEntry]]:
+    """Events that are told together. A doomed promotion is started again in each pass: all of these are one."""
+    units: list[tuple[tuple[object, ...], list[LifeEntry]]] = []
+    for entry in entries:
+        before = units[-1][1] if units else []
+        if entry.deed is Deed.LOAD_FAILED and len(before) == 1 and _is_promotion_of(before[0], entry):
+            units[-1] = (entry.deed, entry.request, entry.tier), [*before, entry]
+        else:
+            units.append((_kind(entry), [entry]))
+    for _, group in groupby(units, key=lambda unit: unit[0]):
+        yield [entry for _, alike in group for entry in alike]
+
+
+def _is_promotion_of(entry: LifeEntry, failed: LifeEntry) -> bool:
+    return entry.deed is Deed.PROMOTED and (entry.request, entry.tier) == (failed.request, failed.tier)
 
 
 def _kind(entry: LifeEntry) -> tuple[object, ...]:
@@ -55,7 +72,8 @@ def _kind(entry: LifeEntry) -> tuple[object, ...]:
 def _what(entries: Sequence[LifeEntry], show: Show) -> str:
     entry, deed = entries[0], entries[0].deed
     tiers = joined(dict.fromkeys(show(entry.tier) for entry in entries if entry.tier is not None))
-    jobs = joined(f"{entry.job:,}" for entry in entries if entry.job is not None)
+    numbers = [entry.job for entry in entries if entry.job is not None]
+    jobs = joined(f"{number:,}" for number in numbers)
     if deed is Deed.STORED:
         return f"stored in {tiers}"
     if deed is Deed.REFUSED:
@@ -64,8 +82,11 @@ def _what(entries: Sequence[LifeEntry], show: Show) -> str:
         return f"cascaded to {tiers}"
     if deed is Deed.NOT_CASCADED:
         return f"not kept by {tiers}, job {jobs}"
+    if deed is Deed.PROMOTED and len(numbers) > 1:
+        times = f"{len(numbers):,} times, each load failed"
+        return f"promoted from {tiers} {times}, jobs {numbers[0]:,} to {numbers[-1]:,}"
     if deed is Deed.PROMOTED:
-        return f"promoted from {tiers}"
+        return f"promoted from {tiers}" + (f", its load failed, job {jobs}" if numbers else "")
     if deed is Deed.LOAD_FAILED:
         return f"its load from {tiers} failed, job {jobs}"
     if deed is Deed.LOADED:
@@ -77,6 +98,8 @@ def _what(entries: Sequence[LifeEntry], show: Show) -> str:
 
 def not_served(deed: Deed, tier: str, reason: AbsentReason | None) -> str:
     """How a request was not served the block, `deed` being one of the last six."""
+    if reason is AbsentReason.OFFLINE:
+        return f"not served: {tier} holds it, but is offline"
     why = f" ({reason.value})" if reason is not None and deed is Deed.ABSENT else ""
     return _NOT_SERVED[deed].replace("{tier}", tier) + why
 
@@ -101,12 +124,12 @@ _PHRASES: Final = 8
 
 def _phrases(entries: Sequence[LifeEntry], show: Show) -> Iterator[str]:
     phrases = []
-    for _, group in groupby(entries, key=_kind):
-        alike = list(group)
-        entry = alike[0]
+    for alike in _grouped(entries):
+        entry, last = alike[0], alike[-1]
         by = "this request" if entry.own else show(entry.request)
         what = _what(alike, show)
-        when = "" if entry.deed is Deed.CASCADED else f" by {by} in step {entry.step:,}"
+        steps = f"step {entry.step:,}" if entry.step == last.step else f"steps {entry.step:,} to {last.step:,}"
+        when = "" if entry.deed is Deed.CASCADED else f" by {by} in {steps}"
         phrases.append(what + when)
     if len(phrases) <= _PHRASES:
         yield from phrases

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,24 @@ def test_a_whole_life_goes_on_behind_the_request_to_the_end_of_the_trace(trace: 
         (5, 5, "r5", False, "evicted from cpu"),
     ]
     assert found.life.holders == ("nvme", "s3")
+
+
+def test_a_doomed_promotion_that_is_started_in_each_pass_is_told_once(trace: MakeTrace) -> None:
+    doomed = replace(NVME, fail_loads=frozenset({"1"}))
+    source = trace([1], [2], [1])
+    whole = explained(source, small(1, doomed, max_wait_steps=3), 2, block=0).life
+    assert whole is not None
+    assert [(row.first, row.last, row.what) for row in life_rows(whole)][-4:] == [
+        (2, 5, "promoted from nvme 3 times, each load failed, jobs 2 to 4"),
+        (5, 5, "promoted from nvme"),
+        (5, 5, "not served: its load from nvme failed"),
+        (6, 6, "its load from nvme failed, job 5"),
+    ]
+    before = explained(source, small(1, doomed, max_wait_steps=3), 2).life
+    assert before is not None
+    assert "promoted from nvme 3 times, each load failed, jobs 2 to 4 by this request in steps 2 to 5" in str(
+        short_life(before)
+    )
 
 
 def test_a_life_names_who_was_refused_it_by_a_filter(trace: MakeTrace) -> None:

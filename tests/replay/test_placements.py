@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from kvtier_cli.replay.life import BlockLife, Deed
+from kvtier_cli.replay.life_words import not_served
 from kvtier_cli.replay.loop import ReplayLoop
 from kvtier_cli.replay.outcomes import BlockHistory, Outcome, find_stop
 from kvtier_cli.replay.placements import Cause, How, Placements, Put
@@ -142,6 +143,14 @@ def test_a_load_that_fails_names_its_job() -> None:
     failed = [event for event in life.events["b1"] if event.deed is Deed.LOAD_FAILED]
     assert {(event.tier, event.job) for event in failed} >= {("nvme", 0)}
     assert Deed.FAILED in {event.deed for event in life.events["b1"]}
+
+
+def test_a_block_in_an_offline_tier_is_said_to_be_there() -> None:
+    at = server(2, replace(NVME, offline=True), seeds={"nvme": "b1"})
+    _, life = listened(at, "b1")
+    at.replay("b1")
+    (said,) = [event for event in life.events["b1"] if event.deed is Deed.ABSENT]
+    assert not_served(said.deed, said.tier or "", said.reason) == "not served: nvme holds it, but is offline"
 
 
 def test_a_refused_store_is_told() -> None:
