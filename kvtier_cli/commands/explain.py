@@ -99,7 +99,7 @@ def command(
         from kvtier_cli.commands.explain_log import explain_log
 
         return explain_log(ctx, options, trace, request, block, rows=rows, wide=wide, limit=limit, offset=offset)
-    check_target(save_fixture, request=request)
+    check_target(save_fixture, request=request, trace=trace, topology=topology, tiers=tiers)
     chosen = given_topology(topology)
     given = None if tiers is None else given_filter(tiers, chosen)
     from kvtier_cli.replay.trace_run import TraceRun
@@ -111,7 +111,9 @@ def command(
         run, index, explanation = _explain(source, request, block, chosen, given, options, reading, skip_bad=skip_bad)
         warnings = [*warnings_before(chosen, given), *run.warnings]
         if save_fixture is not None:
-            again = TraceRun([source], chosen, None if given is None else given.parse.filter, skip_bad=skip_bad)
+            again = TraceRun(
+                [source], chosen, None if given is None else given.parse.filter, reading=reading, skip_bad=skip_bad
+            )
             saved = save(again, index, None if given is None else given.parse, source)
             write_fixture(save_fixture, saved, options)
         if options.json:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -173,3 +175,18 @@ def refuse_fixture(source: TraceSource) -> None:
 
         run = f"kvtier replay {shlex.quote(source.name)}" if source.path else "kvtier replay FILE"
         raise InputError("is a scripted fixture, not a trace", file=source.name, hint=f"Run it with {run}.")
+
+
+def refuse_to_overwrite(read: Mapping[str, Sequence[str | None]], out: str, option: str) -> None:
+    """Raises InputError where `out`, which `option` names, is one of the files that are read, which are given by what
+    they are. What is no file (stdin, JSON text, None) is passed over."""
+    for kind, given in read.items() if out != "-" else ():
+        for path in given:
+            with contextlib.suppress(OSError, ValueError):  # too long for a name, or with a NUL in it: no file
+                if path and Path(out).is_file() and Path(path).is_file() and Path(path).samefile(out):
+                    raise InputError(f"is the {kind} itself, which {option} would overwrite", file=out)
+
+
+def filter_file(argument: str | None) -> str | None:
+    """The file that a FILTER argument reads, None where it reads none."""
+    return argument[1:] if argument is not None and argument.startswith("@") else None

@@ -105,7 +105,8 @@ def command(
     behind it hold.
     """
     options = shared(ctx)
-    check_target(save_fixture, request=None if trace is None else request)
+    of_trace = None if trace is None else request
+    check_target(save_fixture, request=of_trace, trace=trace, topology=topology, tiers=tiers)
     reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     if trace is None:
         if request is not None:

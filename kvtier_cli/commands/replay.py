@@ -19,9 +19,11 @@ from kvtier_cli.commands.inputs import (
     GivenFilter,
     TimeUnitOption,
     TopologyOption,
+    filter_file,
     given_filter,
     given_topology,
     read_options,
+    refuse_to_overwrite,
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
@@ -148,8 +150,15 @@ def command(
                 traces[0].name, {"--update": update, "--state": state, "--step": step, "--break-on": break_on}
             )
         status = ExitStatus.DONE
+        read: dict[str, list[str | None]] = {
+            "fixture": [*fixtures],
+            "trace": [file for file in files if file not in fixtures],
+            "baseline": [baseline],
+            "topology": [topology],
+            "filter": [filter_file(tiers)],
+        }
         if junit is not None:
-            _refuse_to_overwrite(_read(traces, fixtures, baseline), junit, "--junit")
+            refuse_to_overwrite(read, junit, "--junit")
             if events is not None and events != "-" and Path(events).resolve() == Path(junit).resolve():
                 raise InputError("--events and --junit write to the same file", file=junit)
         suites = stack.enter_context(junit_file(junit))
@@ -159,6 +168,8 @@ def command(
             status = replay_fixtures(
                 fixtures, options, update=update, state=state, step=step, break_on=break_on or (), suites=suites
             )
+            if status is ExitStatus.INTERRUPTED:
+                raise typer.Exit(status)  # what would be written is not whole
         if traces:
             if events is not None and len(traces) > 1 and not join:
                 raise InputError("--events writes one run", hint="Replay one trace at a time, or --join them.")
@@ -169,12 +180,12 @@ def command(
             if tiers == "-" and "-" in files:
                 raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
             if events is not None:
-                _refuse_to_overwrite(_read(traces, fixtures, baseline), events, "--events")
+                refuse_to_overwrite(read, events, "--events")
             if log is not None:
                 from kvtier_cli.commands.replay_log import check_log
 
                 check_log(log, len(traces), options, join=join, others={"--events": events, "--junit": junit})
-                _refuse_to_overwrite(_read(traces, fixtures, baseline), log, "--log")
+                refuse_to_overwrite(read, log, "--log")
             chosen = given_topology(topology)
             given = None if tiers is None else given_filter(tiers, chosen)
             passed = _replay_traces(
@@ -225,21 +236,6 @@ def _refuse_for_traces(trace: str, given: Mapping[str, object]) -> None:
     if names:
         verb = "is" if len(names) == 1 else "are"
         raise InputError(f"{' and '.join(names)} {verb} for scripted fixtures, this is a trace", file=trace)
-
-
-def _read(traces: list[TraceSource], fixtures: list[str], baseline: str | None) -> dict[str, list[Path]]:
-    """The files that are read, by what they are."""
-    return {
-        "trace": [trace.path for trace in traces if trace.path],
-        "fixture": [Path(file) for file in fixtures],
-        "baseline": [Path(baseline)] if baseline and Path(baseline).exists() else [],
-    }
-
-
-def _refuse_to_overwrite(read: dict[str, list[Path]], out: str, option: str) -> None:
-    for kind, paths in read.items():
-        if Path(out).is_file() and any(path.samefile(out) for path in paths):
-            raise InputError(f"is the {kind} itself, which {option} would overwrite", file=out)
 
 
 def _replay_traces(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kvtier_cli.commands.inputs import filter_file, refuse_to_overwrite
 from kvtier_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,14 +28,20 @@ SaveFixtureOption = Annotated[
 ]
 
 
-def check_target(path: str | None, *, request: str | None) -> None:
-    """Raises InputError where there is nothing to save, or where it would get into the answer."""
+def check_target(
+    path: str | None, *, request: str | None, trace: str | None, topology: str | None, tiers: str | None
+) -> None:
+    """Raises InputError where there is nothing to save, or where it would get into the answer, or in the place of what
+    is read."""
     if path is None:
         return
     if request is None:
         raise InputError("--save-fixture saves a request of a trace", hint="Give --trace FILE --request ID with it.")
     if path == "-":
         raise InputError("--save-fixture cannot write to stdout, where the answer goes", hint="Give a file's name.")
+    refuse_to_overwrite(
+        {"trace": [trace], "topology": [topology], "filter": [filter_file(tiers)]}, path, "--save-fixture"
+    )
 
 
 def save(run: TraceRun, index: int, parse: FilterParse | None, source: TraceSource) -> Slice:

@@ -198,3 +198,11 @@ def test_the_request_that_is_explained_can_be_saved(kvtier: RunsKvtier, tmp_path
     assert (ran.stdout, ran.status) == (alone.stdout, 0)
     replayed = kvtier("replay", "saved.yaml", cwd=tmp_path)
     assert (replayed.stdout[:3], replayed.stderr, replayed.status) == ("ok ", "", 0)
+
+
+def test_a_trace_that_takes_options_to_be_read_can_be_saved_from(kvtier: RunsKvtier, tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_text('{"n": 32, "ids": [1, 2]}\n{"n": 32, "ids": [1, 3]}\n')
+    read = ("own.jsonl", "--fields", "hash_ids=ids,input_length=n")
+    ran = kvtier("explain", *read, "--request", "1", "--save-fixture", "saved.yaml", cwd=tmp_path)
+    assert ran.status == 0
+    assert kvtier("replay", "saved.yaml", cwd=tmp_path).status == 0

@@ -279,6 +279,7 @@ def test_a_saved_request_replays_by_itself(kvtier: RunsKvtier, tmp_path: Path) -
         (["--trace", "t.jsonl", "1", "--save-fixture", "x.yaml"], "--save-fixture saves a request of a trace"),
         (["--trace", "t.jsonl", "--request", "0", "--save-fixture", "-"], "--save-fixture cannot write to stdout"),
         (["--trace", "t.jsonl", "--request", "0", "--save-fixture", "no/x.yaml"], "lies in no folder"),
+        (["--trace", "t.jsonl", "--request", "0", "--save-fixture", "./t.jsonl"], "is the trace itself"),
     ],
 )
 def test_what_cannot_be_saved_is_said(kvtier: RunsKvtier, tmp_path: Path, args: list[str], message: str) -> None:
@@ -286,4 +287,4 @@ def test_what_cannot_be_saved_is_said(kvtier: RunsKvtier, tmp_path: Path, args: 
     ran = kvtier("lookup", *args, cwd=tmp_path)
     assert (ran.stdout, ran.status) == ("", 2)
     assert message in ran.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["t.jsonl"]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("t.jsonl", request([1, 2]))]

@@ -303,6 +303,18 @@ def test_junit_does_not_take_the_place_of_the_baseline_or_of_the_events(
     assert "write to the same file" in refused(replay(kvtier, "--events", out, "--junit", out))
 
 
+@pytest.mark.parametrize(("option", "given"), [("--topology", "in.json"), ("--tiers", "@in.json")])
+def test_junit_does_not_take_the_place_of_what_else_is_read(
+    kvtier: RunsKvtier, tmp_path: Path, option: str, given: str
+) -> None:
+    text = "{}" if option == "--topology" else "[]"
+    (tmp_path / "in.json").write_text(text)
+    kind = "topology" if option == "--topology" else "filter"
+    ran = kvtier("replay", str(CHECKOUT / CHAT), option, given, "--junit", "in.json", cwd=tmp_path)
+    assert f"in.json: is the {kind} itself, which --junit would overwrite" in refused(ran)
+    assert (tmp_path / "in.json").read_text() == text
+
+
 def test_a_run_that_ends_with_an_error_leaves_no_junit_file(kvtier: RunsKvtier, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"input_length": -1, "hash_ids": [1]}\n')
     assert kvtier("replay", "t.jsonl", "--junit", "out.xml", cwd=tmp_path).status == ExitStatus.INPUT

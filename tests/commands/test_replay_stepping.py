@@ -83,6 +83,11 @@ class TestWithoutTerminal:
         assert state.startswith("  blocks        {b1: 0, b3: 0}\n  policy        {name: lru, order: [b3, b1]}\n")
         assert ran.status == ExitStatus.NO
 
+    def test_a_quit_leaves_no_junit_file_that_looks_like_a_pass(self, kvtier: RunsKvtier, folder: Path) -> None:
+        ran = kvtier("replay", "bug.yaml", "--step", "--junit", "out.xml", stdin="q\n", cwd=folder)
+        assert (ran.stderr, ran.status) == ("", ExitStatus.INTERRUPTED)
+        assert not (folder / "out.xml").exists()
+
     def test_a_quit_says_what_was_not_checked_and_is_no_pass(self, kvtier: RunsKvtier, folder: Path) -> None:
         ran = kvtier("replay", "bug.yaml", "bug.yaml", "--step", stdin="n\nq\n", cwd=folder)
         assert ran.status == ExitStatus.INTERRUPTED
