@@ -16,6 +16,8 @@ from kvtier_cli.commands.inputs import (
     FormatOption,
     TimeUnitOption,
     read_options,
+    reading_arguments,
+    refuse_fixture,
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
@@ -114,6 +116,8 @@ def command(
     from kvtier_cli.traces.source import TraceSource
 
     with TraceSource(trace) as source:
+        if reading.format is None:
+            refuse_fixture(source)
         before = [warnings_before(variant.topology, variant.given) for variant in variants]
         comparison = _run(source, variants, options, reading, keep=offset + limit, skip_bad=skip_bad)
         figures = [run.figures() for run in comparison.runs]
@@ -122,9 +126,12 @@ def command(
         if options.json:
             _write(source.name, variants, comparison, figures, judged, warnings, offset=offset, limit=limit)
         else:
-            _print(source.name, trace, variants, common, comparison, figures, judged, options, offset=offset)
-            for text in [*comparison.reading.warnings, *told_once(warnings)]:
-                options.stderr().warn(text)
+            from kvtier_cli.render.console import plain
+
+            told = [trace, *reading_arguments(reading, skip_bad=skip_bad)]
+            _print(source.name, told, variants, common, comparison, figures, judged, options, offset=offset)
+            for text in [*comparison.reading.warnings, *told_once(warnings)]:  # which repeat names and words of files
+                options.stderr().warn(plain(text))
     failed = any(each.holds for _, found in judged for _, each in found)
     return ExitStatus.NO if failed else ExitStatus.DONE
 
@@ -194,7 +201,7 @@ def told_once(warnings: Sequence[Sequence[str]]) -> list[str]:
 
 def _print(
     name: str,
-    argument: str,
+    read: Sequence[str],
     variants: Sequence[GivenVariant],
     common: Sequence[str],
     comparison: Comparison,
@@ -210,7 +217,7 @@ def _print(
 
     sizes = {variant.topology.block.bytes_per_token for variant in variants}
     per_token = sizes.pop() if len(sizes) == 1 else None
-    command = f"kvtier explain {shlex.quote(argument)}"
+    command = f"kvtier explain {shlex.join(read)}"
     explains = [None if each.explain is None else f"{command} {each.explain}".rstrip() for each in variants]
     shown = Shown(
         title=name,

@@ -292,11 +292,15 @@ def _replay_traces(
             documents.append(document)
         else:
             from kvtier_cli.render.replay_view import replay_lines
+            from kvtier_cli.tiering.filters import MISSING
 
             if position:
                 print(file=stream)
             parse = None if given is None else given.parse
-            for line in replay_lines(names, figures, topology, parse, run.loop.block_tokens, out, times):
+            own = any(each.raw is not MISSING for _, each in run.own_filters())
+            for line in replay_lines(
+                names, figures, topology, parse, run.loop.block_tokens, out, times, own_filters=own
+            ):
                 print(line, file=stream)
             for line in verdicts.lines(out):
                 print(line, file=stream)

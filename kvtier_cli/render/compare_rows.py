@@ -64,7 +64,7 @@ def _costs(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     if any(lost):
         yield Row("lost to the filter", lost, Measure.SHARE, note="an upper bound")
     stored = _each(figures, lambda one: one["blocks_stored"])
-    again = "recomputed and stored again" if len(set(stored)) > 1 else None
+    again = "computed, more of it is recomputed" if len(set(stored)) > 1 else None
     yield Row("stored", stored, Measure.SHARE, note=again)
     refused = _each(figures, lambda one: one["stores_refused"])
     if any(refused):

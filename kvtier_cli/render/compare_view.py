@@ -16,7 +16,7 @@ from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
 from kvtier_cli.replay.compare import LETTERS, Difference, Differences, Span
 from kvtier_cli.replay.compare_checks import FailOn
 from kvtier_cli.replay.figure_expr import Judged
-from kvtier_cli.replay.reasons import count
+from kvtier_cli.replay.reasons import count, joined
 from kvtier_cli.units import format_size
 
 BAR = 10
@@ -72,14 +72,16 @@ def _answer(shown: Shown) -> str:
         both = "A and B serve" if len(served) == 2 else "All serve"
         return f"{both} the same, {_of(served[0], blocks)}."
     best = max(range(len(served)), key=lambda index: (served[index], -index))
-    others = []
+    fewer = []
     for index, number in enumerate(served):
-        if index != best:
-            behind = served[best] - number
-            points = "" if not blocks else f" ({-100 * behind / blocks:.1f} points)"
-            others.append(f"{LETTERS[index]} {behind:,} fewer{points}" if behind else f"{LETTERS[index]} as many")
+        behind = served[best] - number
+        points = "" if not blocks else f" ({-100 * behind / blocks:.1f} points)"
+        if behind:
+            fewer.append(f"{LETTERS[index]} {behind:,} fewer{points}")
     most = "more" if len(served) == 2 else "most"
-    return f"{LETTERS[best]} serves {most}, {_of(served[best], blocks)}; {', '.join(others)}."
+    all_best = [letter for letter, number in zip(LETTERS, served, strict=False) if number == served[best]]
+    who = f"{joined(all_best)} {'serves' if len(all_best) == 1 else 'serve'}"
+    return f"{who} {most}, {_of(served[best], blocks)}; {', '.join(fewer)}."
 
 
 def _of(part: int, whole: int) -> str:

@@ -11,12 +11,14 @@ from kvtier_cli.render.facts import facts, joined
 from kvtier_cli.render.json_out import SCOPE
 from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
 from kvtier_cli.replay.reasons import count
+from kvtier_cli.replay.reasons import joined as listed
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import Locality, Medium
 from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from kvtier_cli.units import format_size
 
 BAR = 25
+_SKIPPED = 3
 _BEHIND = "behind the first block not served"
 
 
@@ -28,10 +30,13 @@ def replay_lines(
     block_tokens: int,
     out: Output,
     seconds: Mapping[str, float] | None = None,
+    *,
+    own_filters: bool = False,
 ) -> Iterator[str]:
-    """The text of one run of `kvtier replay`, line by line. `parse` is the filter of all requests, None where each
-    had its own."""
-    yield from facts(_heading(names, figures, topology, parse, block_tokens, out), out)
+    """The text of one run of `kvtier replay`, line by line. `parse` is the filter of all requests; None where each had
+    its own, if any had one (`own_filters`)."""
+    load_filter = _filter(parse, topology, out) if parse is not None else "own filters" if own_filters else "no filter"
+    yield from facts(_heading(names, figures, topology, load_filter, block_tokens, out), out)
     served, blocks = figures["blocks_loaded"], figures["blocks"]
     share = f", {_percent(served, blocks)} of all" if blocks else ""
     yield from wrapped(f"served {served:,} of {blocks:,} blocks{share}", out, style="bold")
@@ -50,13 +55,12 @@ def _heading(
     names: Sequence[str],
     figures: Mapping[str, Any],
     topology: Topology,
-    parse: FilterParse | None,
+    load_filter: str,
     block_tokens: int,
     out: Output,
 ) -> list[str]:
     at_most = max(20, out.width // 2)
     title = out.shorten(plain(names[0]), at_most)
-    load_filter = "no filter" if parse is None else f"filter {parse.filter.short()}"
     return [
         title if len(names) == 1 else f"{title} and {len(names) - 1} more, joined",
         count(figures["requests"], "request"),
@@ -64,6 +68,17 @@ def _heading(
         load_filter,
         out.shorten(plain(topology.name), at_most),
     ]
+
+
+def _filter(parse: FilterParse, topology: Topology, out: Output) -> str:
+    """The filter of all requests, and which tiers it never lets them ask; of deny that goes without saying."""
+    text = f"filter {parse.filter.short()}"
+    skipped = [tier.name for tier in topology.tiers if not parse.filter.admits(tier.medium, tier.locality)]
+    if not skipped or not parse.filter.matchers:
+        return text
+    more = [f"{len(skipped) - _SKIPPED:,} more"] if len(skipped) > _SKIPPED + 1 else []
+    shown = skipped[:_SKIPPED] if more else skipped
+    return f"{text} (skips {listed([*(_name(name, out) for name in shown), *more])})"
 
 
 def _outcome_lines(figures: Mapping[str, Any], out: Output) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from tests.workspace.in_process import run_here
 CHAT, AGENT = "fixtures/chat.jsonl", "fixtures/agent.jsonl"
 TIERS = ("--topology", "fixtures/demo.toml")
 TWO = ("--tiers", "all", "--tiers", "storage:local")
+PINCHED = (
+    '{"version": 1, "primary": {"capacity": 3}, "tiers": [{"name": "s3", "medium": "storage", "locality": "remote"}]}'
+)
+"""The CPU tier holds one prompt, s3 all of them."""
 
 
 def compare(*args: str, trace: str = CHAT, **more: Any) -> Ran:
@@ -206,6 +211,23 @@ def test_the_next_command_asks_why_of_the_worst_request_in_the_variant_that_is_f
     assert f"why: kvtier explain {CHAT} --tiers deny" in three
     policies = compare(*TIERS, "--policy", "lru", "--policy", "arc").stdout
     assert "why:" not in policies, "explain takes no policy"
+
+
+def test_the_command_that_tells_why_reads_the_trace_in_the_same_way(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(
+        '{"n": 48, "ids": [1, 2, 3]}\n{"n": 16, "ids": [4]}\n{"n": 48, "ids": [1, 2, 3]}\n'
+    )
+    read = ("--fields", "hash_ids=ids,input_length=n", "--skip-bad")
+    told = compare(*read, "--tiers", "all", "--tiers", "deny", "--topology", PINCHED, trace="t.jsonl", cwd=tmp_path)
+    lines = told.stdout[told.stdout.index("why: ") :].split("\n\n")[0].split()
+    why = shlex.split(" ".join(lines))
+    assert why[1:3] == ["kvtier", "explain"]
+    assert run_here(*why[2:], cwd=tmp_path).stdout.startswith("Ø The filter skipped s3 at block 2")
+
+
+def test_a_scripted_fixture_is_for_another_command() -> None:
+    said = refused(compare(*TWO, trace="fixtures/retry.yaml"))
+    assert said.splitlines()[1].strip() == "Run it with kvtier replay fixtures/retry.yaml."
 
 
 # When it says no

@@ -198,6 +198,33 @@ TIERS = """\
   nvme  local         4     2    50.0 %  40.0 %        0         2         3"""
 
 
+@pytest.mark.parametrize(
+    ("args", "own", "told"),
+    [
+        ([], "", "no filter"),
+        ([], ', "kv_transfer_params": {"n": 1}', "no filter"),
+        ([], ', "kv_transfer_params": {"kv_load_tiers": []}', "own filters"),
+        (["--tiers", "storage"], "", "filter storage"),
+        (["--tiers", "local"], "", "filter local (skips t2 and t3)"),
+        (["--tiers", "cpu"], "", "filter cpu (skips t1, t2, t3 and 2 more)"),
+        (["--tiers", "deny"], "", "filter deny"),
+    ],
+)
+def test_the_heading_says_which_filter_holds_and_which_tiers_it_leaves_out(
+    kvtier: RunsKvtier, folder: Path, args: list[str], own: str, told: str
+) -> None:
+    line = '{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [1]%s}\n'
+    (folder / "one.jsonl").write_text(line % own)
+    localities = ["local", "remote", "remote", "local", "local"]
+    tiers = [
+        {"name": f"t{number}", "medium": "storage", "locality": locality}
+        for number, locality in enumerate(localities, 1)
+    ]
+    topology = json.dumps({"version": 1, "primary": {"capacity": 2}, "tiers": tiers})
+    ran = kvtier("replay", "one.jsonl", "--topology", topology, *args, cwd=folder, env={"COLUMNS": "200"})
+    assert f"   {told}   " in ran.stdout.splitlines()[0]
+
+
 def test_the_answer_comes_first_then_the_outcomes_then_the_tiers_then_what_it_stands_for(
     kvtier: RunsKvtier, folder: Path
 ) -> None:
