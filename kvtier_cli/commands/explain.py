@@ -167,7 +167,7 @@ def _explain(
     with progress(source.size, source.name, options.progress) as advance:
         run = new_run(advance)
         explanation = explain(run, index, prompt, parse, block=at)
-    if at is None and filter_skipped(explanation.story):
+    if (at is None or options.json) and filter_skipped(explanation.story):  # the text of a life does not say it
         with progress(source.size, f"{source.name}, without the filter", options.progress) as advance:
             without = without_filter(new_run(advance), index)
         explanation = replace(explanation, story=replace(explanation.story, without_filter=without))
