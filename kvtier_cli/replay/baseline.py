@@ -136,7 +136,8 @@ def _run(value: Any, file: str, path: str) -> BaselineRun:
     for place, leaf in leaves(figures):
         if leaf is not None and not _is_number(leaf):
             where = ".".join((f"{path}.figures", *place))
-            raise InputError(f"expected a number, found {kind_of_value(leaf)}", file=file, path=where)
+            found = str(leaf) if isinstance(leaf, float) else kind_of_value(leaf)  # nan, inf
+            raise InputError(f"expected a number, found {found}", file=file, path=where)
     for whole in ("blocks", "requests"):
         if not isinstance(figures.get(whole), int):
             message = f"expected a number, found {kind_of_value(figures.get(whole))}"

@@ -16,9 +16,9 @@ _WORD = pa.dictionary(pa.int16(), pa.string())
 
 
 class Parquet:
-    """Words are dictionaries, numbers are numbers, holders a list of strings. `about` goes into the file's metadata."""
+    """Words are dictionaries, numbers are numbers, holders a list of strings."""
 
-    def __init__(self, file: BinaryIO, shape: LogShape, about: dict[str, str] | None = None) -> None:
+    def __init__(self, file: BinaryIO, shape: LogShape) -> None:
         self._tiers = list(shape.tiers)
         kinds = {
             "request": pa.int32(),
@@ -35,7 +35,7 @@ class Parquet:
             "step": pa.int64(),
         }
         fields = [pa.field(name, kinds[name]) for name in shape.columns]
-        self._schema = pa.schema(fields, metadata=about or {})
+        self._schema = pa.schema(fields, metadata={})
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, rows: Rows) -> None:

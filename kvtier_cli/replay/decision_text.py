@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -62,6 +62,3 @@ class Csv:
 def joined(names: Sequence[str]) -> str:
     """Names with semicolons between them; one inside a name, and a backslash, has a backslash before it."""
     return ";".join(name.replace("\\", "\\\\").replace(";", "\\;") for name in names)
-
-
-TextFormat = Callable[[BinaryIO, LogShape], JsonLines | Csv]

@@ -8,7 +8,6 @@ tier can answer RETRY, what was promoted and where each pass ended tell as much.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Protocol
 
 from kvtier_cli.replay.decision_columns import VERDICTS, Runs
 from kvtier_cli.tiering.filters import TierFilter
@@ -37,23 +36,6 @@ class VerdictTable:
     def codes(self) -> list[list[int]]:
         """The combinations in the order of their numbers, verdicts as places in `VERDICTS`."""
         return [[_CODES[verdict] for verdict in verdicts] for verdicts in self._numbers]
-
-
-class DecidingVerdicts(Protocol):
-    """What a recorder asks when a request's last pass has ended."""
-
-    table: VerdictTable
-
-    def pass_ended(self, req_id: int, keys: Sequence[BlockKey], answer: PrefixAnswer) -> None:
-        """See `ReplayLoop.pass_ended`."""
-
-    def tell(
-        self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], row: int, out: Runs
-    ) -> int:
-        """The number in `table` for the first of `keys` that will not be loaded, the one at `loaded` (0: for none).
-
-        Those of the others go into `out` where they are not 0; the row of the first of `keys` is `row`. `tiers` are
-        those that the request promoted the blocks to be loaded from (-1: from none; empty: none of them from any)."""
 
 
 def can_derive(manager: TieringManager, spec: ReplaySpec) -> bool:
@@ -106,6 +88,11 @@ class VerdictsFromPromotions(Observer):
     def tell(
         self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], row: int, out: Runs
     ) -> int:
+        """Asked when the last pass has ended. Returns the number in `table` for the first of `keys` that will not be
+        loaded, the one at `loaded` (0: for none).
+
+        Those of the others go into `out` where they are not 0; the row of the first of `keys` is `row`. `tiers` are
+        those that the request promoted the blocks to be loaded from (-1: from none; empty: none of them from any)."""
         numbers = self._numbers(request)
         stop = 0
         if tiers:
@@ -162,6 +149,7 @@ class VerdictsHeard(Observer):
     def tell(
         self, request: RequestState, keys: Sequence[BlockKey], loaded: int, tiers: Sequence[int], row: int, out: Runs
     ) -> int:
+        """As `VerdictsFromPromotions.tell`."""
         deciding, last = self._deciding.get, self._last.get
         served = [
             deciding(index, 0) if key in request.promoted else last(index, 0) for index, key in enumerate(keys[:loaded])

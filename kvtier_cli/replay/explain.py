@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from kvtier_cli.replay.life import BlockLife, Deed, LifeEvent
-from kvtier_cli.replay.outcomes import AbsentReason
+from kvtier_cli.replay.outcomes import AbsentReason, holders
 from kvtier_cli.replay.placements import Placements
 from kvtier_cli.replay.prompt import Prompt
 from kvtier_cli.replay.story import tell_evictions
@@ -16,7 +16,6 @@ from kvtier_cli.replay.trace_teller import TraceTeller
 from kvtier_cli.replay.watchers import PassWatchers
 from kvtier_cli.tiering.filters import FilterParse, parse_tier_filter
 from kvtier_cli.tiering.model import Verdict
-from kvtier_cli.tiering.topology import PRIMARY_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +107,9 @@ def _life_before(
 
 
 def _whole_life(teller: TraceTeller, index: int, prompt: Prompt, life: BlockLife, at: int) -> LifeStory:
-    key, manager = prompt.keys[at], teller.run.manager
-    primary = [PRIMARY_NAME] if manager.primary.is_ready(key) else []
-    holders = (*primary, *(tier.name for tier in manager.tiers if tier.holds(key)))
+    key = prompt.keys[at]
     entries = _entries(teller, index, life.events[key])
-    return LifeStory(at, prompt.names[at], True, entries, life.loads[key], holders)
+    return LifeStory(at, prompt.names[at], True, entries, life.loads[key], holders(teller.run.manager, key))
 
 
 def _entries(teller: TraceTeller, index: int, events: Sequence[LifeEvent]) -> tuple[LifeEntry, ...]:

@@ -25,7 +25,6 @@ from kvtier_cli.traces.source import KVLOG_MAGIC as MAGIC
 from kvtier_cli.traces.source import unreadable
 
 VERSION: Final = 1
-SUFFIX: Final = ".kvlog"
 AGAIN: Final = "Make it again: kvtier replay TRACE --log OUT.kvlog"
 
 _PREFIX: Final = struct.Struct("<8sIII")

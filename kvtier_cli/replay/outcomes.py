@@ -188,6 +188,12 @@ def holder(manager: TieringManager, key: BlockKey) -> int | None:
     return next((index for index, tier in enumerate(manager.tiers) if tier.holds(key)), None)
 
 
+def holders(manager: TieringManager, key: BlockKey) -> tuple[str, ...]:
+    """All tiers that have a block, the primary first (a block on its way into it is not there yet)."""
+    primary = (PRIMARY_NAME,) if manager.primary.is_ready(key) else ()
+    return *primary, *(tier.name for tier in manager.tiers if tier.holds(key))
+
+
 def lost_to_filter(request: RequestState, keys: Sequence[BlockKey], start: int) -> int:
     """How many blocks from `start` on a skipped tier holds, one after another: an upper bound of what the filter cost,
     since admitting them would change what is evicted."""

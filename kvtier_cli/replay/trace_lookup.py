@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kvtier_cli.replay.identity import ROOT, BlockTable, Label
+from kvtier_cli.replay.outcomes import holders
 from kvtier_cli.replay.request_names import IDS_COMPARED, request_number
 from kvtier_cli.replay.story import tell_story
 from kvtier_cli.replay.story_model import RequestStory
@@ -18,7 +19,6 @@ from kvtier_cli.replay.trace_teller import TraceTeller
 from kvtier_cli.tiering.block_names import CHAIN_MARK
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import BlockKey
-from kvtier_cli.tiering.topology import PRIMARY_NAME
 from kvtier_cli.traces.detect import read_trace
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
@@ -121,15 +121,13 @@ def _label(text: str) -> Label:
 
 
 def _match(run: TraceRun, key: int, text: str, number: int) -> BlockMatch:
-    table, manager = run.loop.table, run.manager
+    table = run.loop.table
     at, parent = 0, table.parents[key]
     while parent != ROOT:
         at, parent = at + 1, table.parents[parent]
-    holders = [PRIMARY_NAME] if manager.primary.is_ready(key) else []
-    holders += [tier.name for tier in manager.tiers if tier.holds(key)]
     before = table.parents[key]
     behind = None if before == ROOT else table.name(before)
-    return BlockMatch(f"{text}{CHAIN_MARK}{number}", at, behind, tuple(holders))
+    return BlockMatch(f"{text}{CHAIN_MARK}{number}", at, behind, holders(run.manager, key))
 
 
 def blocks_story(run: TraceRun, keys: Sequence[BlockKey], parse: FilterParse) -> RequestStory:
