@@ -12,6 +12,7 @@ from kvtier_cli.commands.inputs import (
     BlockTokensOption,
     FieldsOption,
     FormatOption,
+    GivenFilter,
     TimeUnitOption,
     TopologyOption,
     given_filter,
@@ -28,7 +29,6 @@ from kvtier_cli.traces.logs import is_kvlog
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kvtier_cli.commands.inputs import GivenFilter
     from kvtier_cli.replay.explain import Explanation
     from kvtier_cli.replay.trace_run import TraceRun
     from kvtier_cli.tiering.topology import Topology
@@ -109,7 +109,8 @@ def command(
         if reading.format is None:
             refuse_fixture(source)
         run, index, explanation = _explain(source, request, block, chosen, given, options, reading, skip_bad=skip_bad)
-        warnings = [*warnings_before(chosen, given), *run.warnings]
+        holds = given or GivenFilter("json", explanation.story.filter)  # its own
+        warnings = [*warnings_before(chosen, holds), *run.warnings]
         if save_fixture is not None:
             again = TraceRun(
                 [source], chosen, None if given is None else given.parse.filter, reading=reading, skip_bad=skip_bad

@@ -144,6 +144,7 @@ def test_filters_that_fail_open_and_bad_lines_are_warned_about(kvtier: RunsKvtie
     ran = explained(kvtier, tmp_path, "--request", "0", "--skip-bad", trace=trace)
     assert "warning: t.jsonl: 1 bad line skipped" in ran.stderr
     assert "warning: the filters of 1 request fail open: they admit all" in ran.stderr
+    assert 'warning: entry 0 of the filter: unknown key "medum", did you mean "medium"?' in ran.stderr
     assert ran.status == 0
 
 
