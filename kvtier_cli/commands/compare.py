@@ -21,6 +21,14 @@ from kvtier_cli.commands.inputs import (
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.commands.request_options import (
+    GivenRules,
+    RequestsOption,
+    TagOption,
+    TiersForOption,
+    given_rules,
+    rules_as_json,
+)
 from kvtier_cli.errors import ExitStatus, InputError
 
 if TYPE_CHECKING:
@@ -73,6 +81,9 @@ def command(
         list[str] | None,
         typer.Option("--primary", metavar="N", help="The CPU tier's capacity in blocks.", show_default=False),
     ] = None,
+    tiers_for: TiersForOption = None,
+    requests: RequestsOption = None,
+    tag: TagOption = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,26 +120,32 @@ def command(
     (trace,) = traces
     if trace == "-" and tiers and "-" in tiers:
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
-    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
+    stdin = [*(["the trace"] if trace == "-" else []), *(["--tiers"] if tiers and "-" in tiers else [])]
+    asked = given_rules(tag, tiers_for, requests, stdin=stdin, skip_bad=skip_bad)
+    reading = asked.reading(read_options(trace_format, block_tokens, time_unit, fields=fields))
     given = {"--tiers": tiers, "--topology": topology, "--policy": policy, "--primary": primary}
     variants, common = given_variants({option: values or [] for option, values in given.items()})
+    common += asked.facts
     demands = _demands(fail_on or [], variants)
     from kvtier_cli.traces.source import TraceSource
 
     with TraceSource(trace) as source:
         if reading.format is None:
             refuse_fixture(source)
-        before = [warnings_before(variant.topology, variant.given) for variant in variants]
-        comparison = _run(source, variants, options, reading, keep=offset + limit, skip_bad=skip_bad)
+        before = [
+            [*warnings_before(variant.topology, variant.given), *asked.warnings(variant.topology)]
+            for variant in variants
+        ]
+        comparison = _run(source, variants, asked, options, reading, keep=offset + limit, skip_bad=skip_bad)
         figures = [run.figures() for run in comparison.runs]
         judged = [(demand, demand.judge(figures)) for demand in demands]
         warnings = [[*early, *run.warnings] for early, run in zip(before, comparison.runs, strict=True)]
         if options.json:
-            _write(source.name, variants, comparison, figures, judged, warnings, offset=offset, limit=limit)
+            _write(source.name, variants, asked, comparison, figures, judged, warnings, offset=offset, limit=limit)
         else:
             from kvtier_cli.render.console import plain
 
-            told = [trace, *reading_arguments(reading, skip_bad=skip_bad)]
+            told = [trace, *reading_arguments(reading, skip_bad=skip_bad), *asked.arguments]
             _print(source.name, told, variants, common, comparison, figures, judged, options, offset=offset)
             for text in [*comparison.reading.warnings, *told_once(warnings)]:  # which repeat names and words of files
                 options.stderr().warn(plain(text))
@@ -149,6 +166,7 @@ def _demands(texts: Sequence[str], variants: Sequence[GivenVariant]) -> list[Fai
 def _run(
     source: TraceSource,
     variants: Sequence[GivenVariant],
+    asked: GivenRules,
     options: Shared,
     reading: TraceOptions,
     *,
@@ -165,12 +183,20 @@ def _run(
         advance = stack.enter_context(progress(source.size, source.name, options.progress))
         comparison = Comparison(
             source,
-            [Variant(each.topology, None if each.given is None else each.given.parse.filter) for each in variants],
+            [
+                Variant(
+                    each.topology,
+                    None if each.given is None else each.given.parse.filter,
+                    asked.rules(each.topology).by_tag,
+                )
+                for each in variants
+            ],
             keep=keep,
             block_tokens=_block_tokens(variants),
             reading=reading,
             skip_bad=skip_bad,
             on_bytes=advance,
+            log=asked.log,
         )
         comparison.run()
     return comparison
@@ -240,6 +266,7 @@ def _print(
 def _write(
     name: str,
     variants: Sequence[GivenVariant],
+    asked: GivenRules,
     comparison: Comparison,
     figures: Sequence[dict[str, Any]],
     judged: list[tuple[FailOn, list[tuple[str, Judged]]]],
@@ -266,6 +293,7 @@ def _write(
     document = {
         "files": [name],
         "block_tokens": comparison.block_tokens,
+        **rules_as_json(asked, variants[0].topology),
         "variants": shape.variants_as_json(labels, settings, figures, comparison.moved(), comparison.remote_reads()),
         "totals": shape.totals_as_json(figures, comparison.differences),
         "offset": offset,

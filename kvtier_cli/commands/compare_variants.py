@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kvtier_cli.commands.inputs import GivenFilter, given_topology, linted, read_filter
+from kvtier_cli.commands.request_options import OWN
 from kvtier_cli.errors import InputError
 from kvtier_cli.replay.compare import FEWEST, LETTERS, MOST
 from kvtier_cli.tiering.topology import POLICIES, Topology
@@ -16,9 +17,6 @@ from kvtier_cli.units import format_count, parse_count
 from kvtier_cli.wording import did_you_mean, shown
 
 _T = TypeVar("_T")
-
-OWN = "own"
-"""The word for the filters that the requests themselves carry."""
 
 _LONGEST_ARGUMENT = 200
 

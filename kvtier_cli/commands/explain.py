@@ -22,6 +22,14 @@ from kvtier_cli.commands.inputs import (
     warnings_before,
 )
 from kvtier_cli.commands.options import Shared, shared
+from kvtier_cli.commands.request_options import (
+    GivenRules,
+    RequestsOption,
+    TagOption,
+    TiersForOption,
+    given_rules,
+    rules_as_json,
+)
 from kvtier_cli.commands.save_fixture import SaveFixtureOption, check_target, save, write_fixture
 from kvtier_cli.errors import ExitStatus, InputError
 from kvtier_cli.traces.logs import is_kvlog
@@ -63,6 +71,9 @@ def command(
         typer.Option("--tiers", metavar="FILTER", help=f"Applies to every request. {FILTER_HELP}", show_default=False),
     ] = None,
     topology: TopologyOption = None,
+    tiers_for: TiersForOption = None,
+    requests: RequestsOption = None,
+    tag: TagOption = None,
     rows: Annotated[bool, typer.Option("--rows", help="A row a block, and all rows of long tables.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Names and ids whole.")] = False,
     limit: Annotated[
@@ -90,7 +101,6 @@ def command(
     tells at once, without a replay, what it knows: not the passes, stores and evictions.
     """
     options = shared(ctx)
-    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     if trace == "-" and tiers == "-":
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
     if (limit is not None or offset) and (block is None or not options.json):
@@ -101,6 +111,9 @@ def command(
         return explain_log(ctx, options, trace, request, block, rows=rows, wide=wide, limit=limit, offset=offset)
     check_target(save_fixture, request=request, trace=trace, topology=topology, tiers=tiers)
     chosen = given_topology(topology)
+    stdin = [*(["the trace"] if trace == "-" else []), *(["--tiers"] if tiers == "-" else [])]
+    asked = given_rules(tag, tiers_for, requests, stdin=stdin, skip_bad=skip_bad)
+    reading = asked.reading(read_options(trace_format, block_tokens, time_unit, fields=fields))
     given = None if tiers is None else given_filter(tiers, chosen)
     from kvtier_cli.replay.trace_run import TraceRun
     from kvtier_cli.traces.source import TraceSource
@@ -108,17 +121,24 @@ def command(
     with TraceSource(trace) as source:
         if reading.format is None:
             refuse_fixture(source)
-        run, index, explanation = _explain(source, request, block, chosen, given, options, reading, skip_bad=skip_bad)
+        run, index, explanation = _explain(
+            source, request, block, chosen, given, asked, options, reading, skip_bad=skip_bad
+        )
         holds = given or GivenFilter("json", explanation.story.filter)  # its own
-        warnings = [*warnings_before(chosen, holds), *run.warnings]
+        warnings = [*warnings_before(chosen, holds), *asked.warnings(chosen), *run.warnings]
         if save_fixture is not None:
             again = TraceRun(
-                [source], chosen, None if given is None else given.parse.filter, reading=reading, skip_bad=skip_bad
+                [source],
+                chosen,
+                None if given is None else given.parse.filter,
+                reading=reading,
+                skip_bad=skip_bad,
+                rules=asked.rules(chosen),
             )
             saved = save(again, index, None if given is None else given.parse, source)
             write_fixture(save_fixture, saved, options)
         if options.json:
-            _write_json(source, index, explanation, run, given, warnings, limit, offset)
+            _write_json(source, index, explanation, run, given, asked, warnings, limit, offset)
             return ExitStatus.DONE
     from kvtier_cli.render.console import plain
     from kvtier_cli.render.explain_view import explain_lines
@@ -136,6 +156,7 @@ def _explain(
     block: str | None,
     topology: Topology,
     given: GivenFilter | None,
+    asked: GivenRules,
     options: Shared,
     reading: TraceOptions,
     *,
@@ -149,6 +170,7 @@ def _explain(
     from kvtier_cli.replay.trace_run import TraceRun
 
     parse = None if given is None else given.parse
+    rules = asked.rules(topology)
 
     def new_run(advance: Callable[[int], object]) -> TraceRun:
         return TraceRun(
@@ -158,6 +180,7 @@ def _explain(
             reading=reading,
             skip_bad=skip_bad,
             on_bytes=advance,
+            rules=rules,
         )
 
     with progress(source.size, f"reading {source.name}", options.progress) as advance:
@@ -181,6 +204,7 @@ def _write_json(
     explanation: Explanation,
     run: TraceRun,
     given: GivenFilter | None,
+    asked: GivenRules,
     warnings: list[str],
     limit: int | None,
     offset: int,
@@ -199,6 +223,7 @@ def _write_json(
             "block_tokens": story.block_tokens,
             "filter": filter_as_json(story.filter),
             "applies_to_all": given is not None,
+            **rules_as_json(asked, run.topology),
             "tiers": tiers_as_json(story.filter, run.topology),
             **explanation_as_json(explanation, limit=limit, offset=offset),
             "warnings": warnings,

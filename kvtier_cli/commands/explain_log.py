@@ -77,5 +77,7 @@ def _about(log: DecisionLog, topology: Topology, story: RequestStory, number: in
         "block_tokens": story.block_tokens,
         "filter": own if header.filter is None else header.filter,
         "applies_to_all": header.filter is not None,
+        "tiers_for": None,
+        "requests_log": None,
         "tiers": tiers_as_json(story.filter, topology),
     }

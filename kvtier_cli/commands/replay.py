@@ -35,6 +35,20 @@ from kvtier_cli.commands.replay_checks import (
     given_checks,
     junit_file,
 )
+from kvtier_cli.commands.request_options import (
+    NO_GIVEN_RULES,
+    TOP,
+    ByOption,
+    GivenRules,
+    Groups,
+    RequestsOption,
+    TagOption,
+    TiersForOption,
+    TopOption,
+    given_rules,
+    groups_of,
+    rules_as_json,
+)
 from kvtier_cli.errors import ExitStatus, InputError
 
 if TYPE_CHECKING:
@@ -49,6 +63,7 @@ EXAMPLES = (
     "kvtier replay trace.jsonl",
     "kvtier replay trace.jsonl --tiers storage:local --topology tiers.toml --json",
     "kvtier replay trace.jsonl --assert 'served >= 36%' --baseline run.json",
+    "kvtier replay trace.jsonl --by tenant --tiers-for tenant=acme storage:local",
     "kvtier replay bug.yaml",
     "kvtier replay bug.yaml --break-on mismatch",
 )
@@ -65,6 +80,11 @@ def command(
         typer.Option("--tiers", metavar="FILTER", help=f"Applies to every request. {FILTER_HELP}", show_default=False),
     ] = None,
     topology: TopologyOption = None,
+    tiers_for: TiersForOption = None,
+    requests: RequestsOption = None,
+    tag: TagOption = None,
+    by: ByOption = None,
+    top: TopOption = TOP,
     join: Annotated[bool, typer.Option("--join", help="Replay the traces one after another as one run.")] = False,
     trace_format: FormatOption = None,
     block_tokens: BlockTokensOption = None,
@@ -140,7 +160,15 @@ def command(
             named = topology if source is not None and source.name == "COMMANDLINE" else None
             _refuse_for_fixtures(
                 fixtures[0],
-                {"--tiers": tiers, "--topology": named, "--events": events, "--log": log, "--store": store}
+                {
+                    "--tiers": tiers,
+                    "--topology": named,
+                    "--events": events,
+                    "--log": log,
+                    "--store": store,
+                    "--requests": requests,
+                }
+                | {"--tiers-for": " ".join(tiers_for[0]) if tiers_for else None, "--by": by[0] if by else None}
                 | ({} if traces else {"--assert": asserts[0] if asserts else None, "--baseline": baseline})
                 | ({} if traces else {"--block-tokens": block_tokens, "--time-unit": time_unit})
                 | {"--join": join, "--skip-bad": skip_bad, "--timing": timing},
@@ -187,13 +215,17 @@ def command(
                 check_log(log, len(traces), options, join=join, others={"--events": events, "--junit": junit})
                 refuse_to_overwrite(read, log, "--log")
             chosen = given_topology(topology)
+            stdin = [*(["the trace"] if "-" in files else []), *(["--tiers"] if tiers == "-" else [])]
+            asked = given_rules(tag, tiers_for, requests, by, stdin=stdin, skip_bad=skip_bad)
             given = None if tiers is None else given_filter(tiers, chosen)
             passed = _replay_traces(
                 traces,
                 chosen,
                 given,
+                asked,
                 options,
-                reading,
+                asked.reading(reading),
+                top=top,
                 join=join,
                 skip_bad=skip_bad,
                 events=events,
@@ -242,9 +274,11 @@ def _replay_traces(
     traces: list[TraceSource],
     topology: Topology,
     given: GivenFilter | None,
+    asked: GivenRules,
     options: Shared,
     reading: TraceOptions,
     *,
+    top: int,
     join: bool,
     skip_bad: bool,
     events: str | None,
@@ -262,7 +296,7 @@ def _replay_traces(
     documents = []
     shape = {"name": topology.name, **topology_as_json(topology)}
     verdicts = Verdicts(checks, suites, shape, [[source.name for source in sources] for sources in runs])
-    warn = warnings_before(topology, given)
+    warn = [*warnings_before(topology, given), *asked.warnings(topology)]
     # Where the events or the log have stdout, the summary makes way.
     stream, out = (sys.stderr, options.stderr()) if "-" in (events, log) else (sys.stdout, options.stdout())
     if not options.json:
@@ -273,11 +307,13 @@ def _replay_traces(
         if log is not None:
             from kvtier_cli.commands.replay_log import about_run, logging
 
-            logged = partial(logging, out=log, about=about_run(names, topology, given, warn))
-        run, figures, times = _replay(
+            for_all = None if asked.by_tag else given  # else the log says of each request which filter held
+            logged = partial(logging, out=log, about=about_run(names, topology, for_all, warn))
+        run, figures, times, groups = _replay(
             sources,
             topology,
             given,
+            asked,
             options,
             reading,
             skip_bad=skip_bad,
@@ -286,7 +322,9 @@ def _replay_traces(
             store=store,
             timed=timing,
         )
-        document = _run_document(names, run, given, figures, [*warn, *run.warnings], times)
+        document = _run_document(
+            names, run, given, figures, [*warn, *run.warnings], times, asked=asked, groups=groups.as_json(top)
+        )
         document |= verdicts.judge(position, document)
         if options.json:
             documents.append(document)
@@ -298,9 +336,19 @@ def _replay_traces(
                 print(file=stream)
             parse = None if given is None else given.parse
             own = any(each.raw is not MISSING for _, each in run.own_filters())
-            for line in replay_lines(
-                names, figures, topology, parse, run.loop.block_tokens, out, times, own_filters=own
-            ):
+            shown = replay_lines(
+                names,
+                figures,
+                topology,
+                parse,
+                run.loop.block_tokens,
+                out,
+                times,
+                own_filters=own,
+                rules=asked.facts,
+                groups=groups.lines(top, out),
+            )
+            for line in shown:
                 print(line, file=stream)
             for line in verdicts.lines(out):
                 print(line, file=stream)
@@ -325,6 +373,7 @@ def _replay(
     sources: list[TraceSource],
     topology: Topology,
     given: GivenFilter | None,
+    asked: GivenRules,
     options: Shared,
     reading: TraceOptions,
     *,
@@ -333,8 +382,8 @@ def _replay(
     logged: Callable[[TraceRun], AbstractContextManager[Callable[[dict[str, Any]], None]]] | None,
     store: str | None,
     timed: bool,
-) -> tuple[TraceRun, dict[str, Any], dict[str, float] | None]:
-    """One run, its figures and, if `timed`, the seconds it took."""
+) -> tuple[TraceRun, dict[str, Any], dict[str, float] | None, Groups]:
+    """One run, its figures, if `timed` the seconds it took, and the groups that were asked for."""
     import gc
     from time import perf_counter
 
@@ -363,7 +412,9 @@ def _replay(
             events=events is not None,
             timed=timed,
             kept=kept,
+            rules=asked.rules(topology),
         )
+        groups = groups_of(run, asked)
         if events is not None:
             from kvtier_cli.commands.outputs import output_file
             from kvtier_cli.replay.event_log import EventLog
@@ -383,7 +434,7 @@ def _replay(
     total_seconds = perf_counter() - started
     replaying = total_seconds - run.read_seconds
     times = {"read": run.read_seconds, "replay": replaying, "total": total_seconds} if timed else None
-    return run, figures, times
+    return run, figures, times, groups
 
 
 def _run_document(
@@ -393,6 +444,9 @@ def _run_document(
     figures: dict[str, Any],
     warnings: list[str],
     times: dict[str, float] | None,
+    *,
+    asked: GivenRules = NO_GIVEN_RULES,
+    groups: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     from kvtier_cli.render.filter_json import filter_as_json
 
@@ -400,7 +454,9 @@ def _run_document(
         "files": names,
         "block_tokens": run.loop.block_tokens,
         "filter": None if given is None else filter_as_json(given.parse),
+        **rules_as_json(asked, run.topology),
         "figures": figures,
+        "groups": groups,
         "warnings": warnings,
     }
     if times is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -14,11 +14,13 @@ from kvtier_cli.replay.reasons import count
 from kvtier_cli.replay.reasons import joined as listed
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import Locality, Medium
+from kvtier_cli.tiering.token_caps import LOAD_KEY, OFFLOAD_KEY
 from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from kvtier_cli.units import format_size
 
 BAR = 25
 _SKIPPED = 3
+_RULES = 3
 _BEHIND = "behind the first block not served"
 
 
@@ -32,11 +34,14 @@ def replay_lines(
     seconds: Mapping[str, float] | None = None,
     *,
     own_filters: bool = False,
+    rules: Sequence[str] = (),
+    groups: Iterable[str] = (),
 ) -> Iterator[str]:
     """The text of one run of `kvtier replay`, line by line. `parse` is the filter of all requests; None where each had
-    its own, if any had one (`own_filters`)."""
+    its own, if any had one (`own_filters`). `rules` say in words which had another; `groups` are the lines of a table
+    of groups."""
     load_filter = _filter(parse, topology, out) if parse is not None else "own filters" if own_filters else "no filter"
-    yield from facts(_heading(names, figures, topology, load_filter, block_tokens, out), out)
+    yield from facts(_heading(names, figures, topology, load_filter, rules, block_tokens, out), out)
     served, blocks = figures["blocks_loaded"], figures["blocks"]
     share = f", {_percent(served, blocks)} of all" if blocks else ""
     yield from wrapped(f"served {served:,} of {blocks:,} blocks{share}", out, style="bold")
@@ -45,6 +50,7 @@ def replay_lines(
     yield ""
     yield from _tier_lines(figures, topology, out)
     yield ""
+    yield from groups
     yield from _remarks(figures, out)
     if seconds is not None:
         yield from facts([f"{name} {value:.2f} s" for name, value in seconds.items()], out, indent=2)
@@ -56,6 +62,7 @@ def _heading(
     figures: Mapping[str, Any],
     topology: Topology,
     load_filter: str,
+    rules: Sequence[str],
     block_tokens: int,
     out: Output,
 ) -> list[str]:
@@ -66,6 +73,8 @@ def _heading(
         count(figures["requests"], "request"),
         f"{count(figures['blocks'], 'block')} of {count(block_tokens, 'token')}",
         load_filter,
+        *(out.shorten(plain(rule), at_most) for rule in rules[:_RULES]),
+        *([f"{count(len(rules) - _RULES, 'more rule')}"] if len(rules) > _RULES else []),
         out.shorten(plain(topology.name), at_most),
     ]
 
@@ -132,7 +141,8 @@ def _parts(counts: Mapping[str, int], out: Output, word: str = "", *, leave_out:
 def _unreached(figures: Mapping[str, Any], out: Output) -> list[str]:
     held = figures["unreached_held_by_tier"]
     nowhere = figures["outcomes"]["unreached"] - sum(held.values())
-    return [f"{_BEHIND}:", *_parts(held, out, "held by "), *([f"not stored {nowhere:,}"] if nowhere else [])]
+    behind = f"{_BEHIND}, or a cap" if figures["unreached_capped"] else _BEHIND
+    return [f"{behind}:", *_parts(held, out, "held by "), *([f"not stored {nowhere:,}"] if nowhere else [])]
 
 
 def _name(name: str, out: Output) -> str:
@@ -209,6 +219,13 @@ def _remarks(figures: Mapping[str, Any], out: Output) -> Iterator[str]:
             out,
             indent=2,
         )
+    if figures["requests_capped"]:
+        caps = [f"{count(figures['requests_capped'], 'request')} with {LOAD_KEY} or {OFFLOAD_KEY}"]
+        if figures["unreached_capped"]:
+            caps.append(f"{count(figures['unreached_capped'], 'block')} behind them not looked up")
+        if figures["unstored_capped"]:
+            caps.append(f"{figures['unstored_capped']:,} not stored")
+        yield from facts(caps, out, indent=2)
     if figures["stores_refused"]:
         yield from wrapped(
             f"stores refused: {figures['stores_refused']:,}, the primary had no slots to give", out, indent=2

@@ -10,6 +10,7 @@ from kvtier_cli.replay.outcomes import Outcome
 from kvtier_cli.replay.reasons import deciding_line, headline, row_reason
 from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBlock
 from kvtier_cli.tiering.model import Verdict
+from kvtier_cli.tiering.token_caps import LOAD_KEY, OFFLOAD_KEY
 from kvtier_cli.tiering.topology import PRIMARY_NAME
 
 _PRIMARY_VERDICTS: Final = {Cell.READY: "hit", Cell.PENDING: "pending", Cell.MISS: "miss"}
@@ -49,10 +50,19 @@ def _summary(story: RequestStory) -> dict[str, Any]:
         "outcomes": {outcome.value: number for outcome, number in counts.items()},
         "served_by_tier": {PRIMARY_NAME: counts[Outcome.PRIMARY], **story.promoted_by_tier()},
         "lost_to_filter": story.lost_to_filter,
+        "caps": _caps(story),
         "passes": story.passes,
         "gave_up": story.gave_up,
         "stop": None if story.stop is None else _stop(story, story.stop),
     }
+
+
+def _caps(story: RequestStory) -> dict[str, int | None] | None:
+    """The caps in tokens that the request carries; None without any."""
+    if story.limits is None:
+        return None
+    caps = story.limits.caps
+    return {LOAD_KEY: caps.max_load, OFFLOAD_KEY: caps.max_offload}
 
 
 def _stop(story: RequestStory, stop: StopStory) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kvtier_cli.replay.outcomes import Outcome, Stop
+from kvtier_cli.replay.request_rules import RequestRules, TagRule
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import TierFilter
 from kvtier_cli.tiering.model import BlockKey, Locality
 from kvtier_cli.tiering.topology import BlockSpec, Topology
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
+from kvtier_cli.traces.request_log import RequestLog
 from kvtier_cli.traces.source import TraceSource
 
 LETTERS = "ABCDEF"
@@ -25,10 +27,12 @@ FEWEST, MOST = 2, len(LETTERS)
 
 
 class Variant(NamedTuple):
-    """What is compared. `load_filter` applies to every request, None leaves each its own."""
+    """What is compared. `load_filter` applies to every request, None leaves each its own, and the
+    rules `by_tag` come before it."""
 
     topology: Topology
     load_filter: TierFilter | None
+    by_tag: tuple[TagRule, ...] = ()
 
 
 class Span(NamedTuple):
@@ -181,9 +185,9 @@ class _Ends:
                 found.append(Span(index + 1, *end))
         if not found and self.loaded:
             found.append(Span(self.loaded, Outcome.PRIMARY, None))
-        if self.stop is not None:
+        if self.stop is not None and self.stop[0] is not Outcome.UNREACHED:
             found.append(Span(self.loaded + 1, *self.stop))
-        if self.total > self.loaded + 1:
+        if self.total > (found[-1].stop if found else 0):
             found.append(Span(self.total, Outcome.UNREACHED, None))
         return tuple(found)
 
@@ -199,7 +203,8 @@ class Comparison:
     """A trace through all `variants` at once.
 
     `keep`: how many of the requests that differ are remembered. `block_tokens`: the size of a block, unless the trace
-    states its own. `reading`: what else the trace leaves open. `on_bytes` hears of progress.
+    states its own. `reading`: what else the trace leaves open. `log`: what requests carry, in the place of what the
+    trace says. `on_bytes` hears of progress.
     """
 
     def __init__(
@@ -212,19 +217,28 @@ class Comparison:
         reading: TraceOptions = AS_IT_SAYS,
         skip_bad: bool = False,
         on_bytes: Callable[[int], object] | None = None,
+        log: RequestLog | None = None,
     ) -> None:
         self._source = source
         # A run that only reads: what it has to say is about the trace, not about a variant.
         read_with = Topology(block=BlockSpec(tokens=block_tokens))
-        self.reading = TraceRun([source], read_with, reading=reading, skip_bad=skip_bad, on_bytes=on_bytes)
+        self.reading = TraceRun(
+            [source], read_with, reading=reading, skip_bad=skip_bad, on_bytes=on_bytes, rules=RequestRules(log=log)
+        )
         self.runs: list[TraceRun] = []
         # Runs that know blocks in the same way share their table of them: the first one's loop fills it.
         self._leaders: dict[tuple[str, str], TraceRun] = {}
         self._led: list[TraceRun] = []
-        for topology, load_filter in variants:
+        for topology, load_filter, by_tag in variants:
             key = (topology.replay.identity, topology.replay.tail)
             leader = self._leaders.get(key)
-            run = TraceRun([source], topology, load_filter, table=None if leader is None else leader.loop.table)
+            run = TraceRun(
+                [source],
+                topology,
+                load_filter,
+                table=None if leader is None else leader.loop.table,
+                rules=RequestRules(by_tag),
+            )
             self.runs.append(run)
             self._led.append(self._leaders.setdefault(key, run))
         self._ends = [_Ends(run) for run in self.runs]
@@ -280,7 +294,7 @@ class Comparison:
             keys, first_new, known = arrivals[id(leader)]
             if run is not leader:
                 run.loop.meet(known)
-            run.loop.replay(keys, run.filter_of(request), first_new)
+            run.loop.replay(keys, run.filter_of(request), first_new, run.limits_of(request, len(keys)))
             if len(keys) > len(longest):
                 longest, table = keys, run.loop.table
         first, *others = self._ends

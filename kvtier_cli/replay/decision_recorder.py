@@ -158,7 +158,13 @@ class DecisionRecorder:
     def _stop(
         self, request: RequestState, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int
     ) -> Stop:
-        if loaded >= first_new and not (request.failed or gave_up or request.denied or self._manager.holds_promotions):
+        limits = request.limits
+        is_capped = limits is not None and loaded >= limits.load
+        if (
+            not is_capped
+            and loaded >= first_new
+            and not (request.failed or gave_up or request.denied or self._manager.holds_promotions)
+        ):
             return _NEW  # as `OutcomeSums` knows too
         stop = find_stop(self._manager, request, keys, loaded, gave_up, self._history)
         assert stop is not None  # noqa: S101 - a block was not loaded

@@ -98,7 +98,7 @@ class VerdictsFromPromotions(Observer):
         if tiers:
             # A block that is loaded was promoted by the last lookup that reached the tiers, or by none of this request.
             out.add(row, map(numbers.__getitem__, tiers))
-        if loaded < len(keys):
+        if loaded < (len(keys) if request.limits is None else request.limits.load):
             if self._deepest == self._length == loaded:  # behind the first block not loaded nothing was looked up
                 stop = numbers[self._reached[-1][0]] if self._reached else 0
             else:

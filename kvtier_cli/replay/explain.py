@@ -57,7 +57,8 @@ class Explanation:
 def explain(
     run: TraceRun, index: int, prompt: Prompt, parse: FilterParse | None = None, *, block: int | None = None
 ) -> Explanation:
-    """Replay `run`, and tell the story of its request `index` under `parse`, or else its own filter.
+    """Replay `run`, and tell the story of its request `index` under the filter that holds for it there. `parse` is how
+    the run's own filter reads, None where it has none.
 
     With `block`, a place in the `prompt`, the life is that block's, over the whole trace; without, that of the first
     block not served, up to then. The replay goes on until what the request has stored is in all tiers, or failed to
@@ -71,7 +72,7 @@ def explain(
     run.loop.watcher = PassWatchers([run.sums, life])
     teller = TraceTeller(run)
     teller.replay(index)
-    story = teller.tell(parse, placements=placements, observers=[life])
+    story = teller.tell(for_all=parse, placements=placements, observers=[life])
     told = None if block is not None else _life_before(teller, index, prompt, life, story)
     steps = teller.steps()
     while (block is not None or _is_storing(run, index)) and next(steps, None) is not None:
@@ -132,7 +133,7 @@ def _is_stop_of(event: LifeEvent, req_id: Hashable) -> bool:
     return event.req_id == req_id and event.deed in _STOPS
 
 
-_STOPS = frozenset({Deed.FILTERED, Deed.ABSENT, Deed.DENIED, Deed.FAILED, Deed.HELD, Deed.GAVE_UP})
+_STOPS = frozenset({Deed.FILTERED, Deed.ABSENT, Deed.DENIED, Deed.FAILED, Deed.HELD, Deed.GAVE_UP, Deed.UNREACHED})
 
 
 def filter_skipped(story: RequestStory) -> bool:

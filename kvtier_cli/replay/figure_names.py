@@ -29,8 +29,9 @@ _MAPS = ("_by_tier", "_by_reason", "_by_source")
 _OF_BLOCKS = frozenset(
     {"blocks_loaded", "blocks_stored", "promotions_started", "lost_to_filter", "loaded_by_source", "promoted_by_tier"}
     | {"outcomes", "served_by_tier", "filtered_by_tier", "denied_by_tier", "absent_by_reason", "unreached_held_by_tier"}
+    | {"unreached_capped", "unstored_capped"}
 )
-_OF_REQUESTS = frozenset({"gave_up", "requests_served_whole"})
+_OF_REQUESTS = frozenset({"gave_up", "requests_served_whole", "requests_capped"})
 
 
 class Kind(Enum):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from kvtier_cli.replay.outcomes import AbsentReason, BlockHistory, Outcome, find_stop
+from kvtier_cli.replay.outcomes import AbsentReason, BlockHistory, find_stop
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, JobKind, JobResult, TransferJob
 from kvtier_cli.tiering.observer import Observer
@@ -14,7 +14,8 @@ from kvtier_cli.tiering.topology import PRIMARY_NAME
 
 
 class Deed(Enum):
-    """What happened to a block. The last six: it was the first block that a request was not served, and how."""
+    """What happened to a block. The last seven: it was the first block that a request was not served, and how
+    (unreached: the request's cap on loads ended before it)."""
 
     STORED = "stored"
     REFUSED = "refused"
@@ -30,6 +31,7 @@ class Deed(Enum):
     FAILED = "failed"
     HELD = "held"
     GAVE_UP = "gave_up"
+    UNREACHED = "unreached"
 
 
 class LifeEvent(NamedTuple):
@@ -131,7 +133,7 @@ class BlockLife(Observer):
             return
         manager = self._manager
         stop = find_stop(manager, manager.requests[req_id], keys, loaded, gave_up, self._history)
-        if stop is not None and stop.outcome is not Outcome.UNREACHED:
+        if stop is not None:
             tier = None if stop.tier is None else manager.tiers[stop.tier].name
             self._add(keys[loaded], Deed(stop.outcome.value), req_id, tier, reason=stop.reason)
 

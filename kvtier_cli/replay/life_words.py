@@ -10,6 +10,7 @@ from kvtier_cli.replay.explain import LifeEntry, LifeStory
 from kvtier_cli.replay.life import Deed
 from kvtier_cli.replay.outcomes import AbsentReason
 from kvtier_cli.replay.reasons import Show, joined
+from kvtier_cli.tiering.token_caps import LOAD_KEY
 
 _NOT_SERVED: Final = {
     Deed.FILTERED: "not served: its filter skipped {tier}, which holds it",
@@ -18,6 +19,7 @@ _NOT_SERVED: Final = {
     Deed.FAILED: "not served: its load from {tier} failed",
     Deed.HELD: "not served: promotions were held",
     Deed.GAVE_UP: "not served: gave up waiting for it",
+    Deed.UNREACHED: f"not looked up: its {LOAD_KEY} ends before it",
 }
 
 

@@ -102,7 +102,7 @@ def _stop(log: DecisionLog, request: LoggedRequest) -> StopStory | None:
     return StopStory(
         at,
         block.outcome,
-        block.tier,
+        None if block.outcome is Outcome.UNREACHED else block.tier,
         request.reason,
         None if request.by is None else log.request_name(request.by),
         request.by == request.number,

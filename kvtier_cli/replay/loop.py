@@ -20,6 +20,7 @@ from kvtier_cli.tiering.lookup import PrefixAnswer
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, LoadSource, load_source
 from kvtier_cli.tiering.secondary import SecondaryTier
+from kvtier_cli.tiering.token_caps import BlockLimits
 from kvtier_cli.tiering.topology import ReplaySpec
 from kvtier_cli.traces.model import Request
 
@@ -27,6 +28,7 @@ _COUNTERS: Final = (
     *("requests", "blocks", "wait_steps", "gave_up", "loaded_promoted"),
     *("too_large", "largest", "stored_nothing", "_seen"),
 )
+_NOTHING_SOUGHT = PrefixAnswer(0, False)
 
 
 class Served(Struct, frozen=True, gc=False):
@@ -87,7 +89,8 @@ class ReplayLoop:
         self.prompt: Sequence[int] = ()
         """The blocks that `keys` gave last, by their numbers in `table`."""
         self.pass_ended: Callable[[int, Sequence[BlockKey], PrefixAnswer], object] | None = None
-        """Is told what each look at a request's prefix has found, the last one too (before the watcher)."""
+        """Is told what each look at a request's prefix, as far as its caps let it look, has found, the last one too
+        (before the watcher)."""
         self._seen = 0
         """No block with this number or a higher one was in a request that was replayed: the table may know more."""
         self.stores = True
@@ -151,11 +154,20 @@ class ReplayLoop:
             )
             tier.spec = replace(spec, fail_loads=loads, fail_stores=stores)
 
-    def run(self, requests: Iterable[Request], filter_of: Callable[[Request], TierFilter]) -> Iterator[Served]:
-        """Replay `requests` in the order given; each is over when its result comes out."""
+    def run(
+        self,
+        requests: Iterable[Request],
+        filter_of: Callable[[Request], TierFilter],
+        limits_of: Callable[[Request, int], BlockLimits | None] | None = None,
+    ) -> Iterator[Served]:
+        """Replay `requests` in the order given; each is over when its result comes out. `limits_of` is given a request
+        that carries parameters, and the number of its blocks."""
         for request in requests:
             keys, first_new = self.arrived(request)
-            yield self.replay(keys, filter_of(request), first_new)
+            limits = None
+            if limits_of is not None and request.params is not None:
+                limits = limits_of(request, len(keys))
+            yield self.replay(keys, filter_of(request), first_new, limits)
 
     def first_new(self, numbers: Sequence[int]) -> int:
         """From which block on a request, the next one to be replayed, has blocks that no request before it had; their
@@ -175,9 +187,19 @@ class ReplayLoop:
         for name, value in state.items():
             setattr(self, name, _copy(value))
 
-    def replay(self, keys: Sequence[BlockKey], load_filter: TierFilter, first_new: int | None = None) -> Served:
+    def replay(
+        self,
+        keys: Sequence[BlockKey],
+        load_filter: TierFilter,
+        first_new: int | None = None,
+        limits: BlockLimits | None = None,
+    ) -> Served:
         """One request, from its arrival to the end of the step in which it finishes. See `PassWatcher` for
-        `first_new`; where nobody knows, any block may have been there before."""
+        `first_new`; where nobody knows, any block may have been there before.
+
+        Under `limits` only the leading `load` blocks are looked up, none at all if that is 0, and only blocks among the
+        leading `store` are stored: what a request was kept from loading it stores like all that it had to compute.
+        """
         manager = self.manager
         req_id = self.requests
         total = len(keys)
@@ -185,23 +207,28 @@ class ReplayLoop:
         manager.on_new_request(req_id, load_filter)
         manager.set_positions(req_id, keys, range(tokens, tokens * (total + 1), tokens))
 
-        answer = manager.lookup_prefix(req_id, keys)
+        sought = keys
+        if limits is not None:
+            manager.requests[req_id].limits = limits
+            sought = keys[: limits.load]
+        answer = manager.lookup_prefix(req_id, sought) if sought or limits is None else _NOTHING_SOUGHT
         passes = 1
         hear = self.pass_ended
         while answer.pending and passes <= self.spec.max_wait_steps:
             if hear is not None:
-                hear(req_id, keys, answer)
+                hear(req_id, sought, answer)
             manager.on_schedule_end()
-            answer = manager.lookup_prefix(req_id, keys)
+            answer = manager.lookup_prefix(req_id, sought)
             passes += 1
         if hear is not None:
-            hear(req_id, keys, answer)
-        loaded = self._ready_prefix(keys) if answer.pending else answer.length
+            hear(req_id, sought, answer)
+        loaded = self._ready_prefix(sought) if answer.pending else answer.length
         if self.watcher is not None:
             self.watcher.last_pass(req_id, keys, loaded, answer.pending, total if first_new is None else first_new)
         if loaded:
             self._load(req_id, keys if loaded == total else keys[:loaded])
-        refused = self._store(req_id, keys[loaded:]) if loaded < total and self.stores else 0
+        last = total if limits is None else limits.store
+        refused = self._store(req_id, keys[loaded:last]) if loaded < last and self.stores else 0
         manager.on_request_finished(req_id)
         manager.on_schedule_end()
 

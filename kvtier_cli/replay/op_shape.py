@@ -74,6 +74,8 @@ class _Run(_Op):
     id: _Name
     blocks: _Blocks
     kv_load_tiers: Any = UNSET
+    max_load_tokens: Any = UNSET
+    max_offload_tokens: Any = UNSET
 
 
 class _Replay(_Op):

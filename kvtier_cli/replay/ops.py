@@ -22,6 +22,7 @@ from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey, JobResult, LookupResult, Verdict
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
+from kvtier_cli.tiering.token_caps import parse_token_caps
 from kvtier_cli.tiering.topology import Topology
 
 Outcome = dict[str, Any]
@@ -260,7 +261,8 @@ class OpRunner:
         return WholeRequests(self.manager, self._history, self._names, self._folder)
 
     def _run(self, op: Mapping[str, Any]) -> Outcome:
-        return self._whole.run(op["id"], op["blocks"], op.get("kv_load_tiers", MISSING))
+        caps, _ = parse_token_caps(op)
+        return self._whole.run(op["id"], op["blocks"], op.get("kv_load_tiers", MISSING), caps)
 
     def _replay(self, op: Mapping[str, Any]) -> Outcome:
         return {"figures": self._whole.replay(op["trace"], op.get("kv_load_tiers", MISSING))}

@@ -44,6 +44,7 @@ class AbsentReason(Enum):
 class Stop(NamedTuple):
     """The first block of a request that was not loaded, and why. `at` is its place in the request, from 0.
 
+    An outcome UNREACHED says that the request's cap on loads ends there: all that was looked up was loaded.
     `tier` is the index of the tier that holds a filtered block, that hit a denied one, or that holds an offline one.
     `by` is the request that evicted an absent block, or whose store of it was refused, where that is known.
     """
@@ -159,6 +160,8 @@ def find_stop(
     """Why the block behind the loaded ones was not loaded; None where all were. First match wins."""
     if loaded == len(keys):
         return None
+    if request.limits is not None and loaded >= request.limits.load:
+        return Stop(loaded, Outcome.UNREACHED)
     key = keys[loaded]
     if key in request.failed:
         return Stop(loaded, Outcome.FAILED, request.failed[key])
@@ -196,10 +199,10 @@ def holders(manager: TieringManager, key: BlockKey) -> tuple[str, ...]:
 
 def lost_to_filter(request: RequestState, keys: Sequence[BlockKey], start: int) -> int:
     """How many blocks from `start` on a skipped tier holds, one after another: an upper bound of what the filter cost,
-    since admitting them would change what is evicted."""
+    since admitting them would change what is evicted. The request's cap on loads bounds it."""
     skipped = [tier for _, tier, admitted in request.scan if not admitted and not _is_offline(tier)]
     lost = 0
-    for key in keys[start:]:
+    for key in keys[start : None if request.limits is None else request.limits.load]:
         if not any(tier.holds(key) for tier in skipped):
             break
         lost += 1
@@ -207,13 +210,15 @@ def lost_to_filter(request: RequestState, keys: Sequence[BlockKey], start: int) 
 
 
 def there_for(manager: TieringManager, request: RequestState, keys: Sequence[BlockKey]) -> int:
-    """How many leading blocks the primary or a tier that the request's filter admits holds."""
+    """How many leading blocks the primary or a tier that the request's filter admits holds, as far as its cap on loads
+    goes."""
     resident = manager.primary.resident
     tiers = [tier for _, tier, admitted in request.scan if admitted]
-    for index, key in enumerate(keys):
+    sought = keys if request.limits is None else keys[: request.limits.load]
+    for index, key in enumerate(sought):
         if key not in resident and not any(tier.holds(key) for tier in tiers):
             return index
-    return len(keys)
+    return len(sought)
 
 
 def keeps_everything(topology: Topology) -> bool:
@@ -241,6 +246,9 @@ class OutcomeSums:
     `longest` blocks at most, has no room in the primary. `holes` counts requests that stopped at an absent block with
     `behind_holes` blocks behind it that some tier holds; `hole_causes` has the tier that lost the absent block last, or
     the reason why it is absent.
+
+    Of requests with caps: `requests_capped`, `unreached_capped` (unreached blocks of those of them that loaded all that
+    was looked up), `unstored_capped` (blocks that were neither loaded nor offered for a store).
     """
 
     def __init__(self, manager: TieringManager, history: BlockHistory) -> None:
@@ -259,6 +267,9 @@ class OutcomeSums:
         self.holes = 0
         self.behind_holes = 0
         self.hole_causes: dict[str, int] = {}
+        self.requests_capped = 0
+        self.unreached_capped = 0
+        self.unstored_capped = 0
         self.stop: Stop | None = None
         """Why the last request was not served whole; None where it was."""
 
@@ -274,12 +285,22 @@ class OutcomeSums:
     def last_pass(self, req_id: int, keys: Sequence[BlockKey], loaded: int, gave_up: bool, first_new: int) -> None:
         manager, counts = self.manager, self.counts
         total = len(keys)
+        request = manager.requests[req_id]
+        limits = request.limits
+        if limits is not None:
+            self.requests_capped += 1
+            self.unstored_capped += max(0, total - max(loaded, limits.store))
         if loaded == total:
             self.served_whole += 1
             self.stop = None
             return
         counts["unreached"] += total - loaded - 1
-        request = manager.requests[req_id]
+        if limits is not None and loaded >= limits.load:
+            self.stop = Stop(loaded, Outcome.UNREACHED)
+            counts["unreached"] += 1
+            self.unreached_capped += total - loaded
+            self._count_held(keys[loaded:first_new])
+            return
         if loaded >= first_new and not (request.failed or gave_up or request.denied or manager.holds_promotions):
             # No request had this block before, nor those behind it.
             counts["absent"] += 1
@@ -297,12 +318,7 @@ class OutcomeSums:
             self.lost_to_filter += lost_to_filter(request, keys, loaded)
         elif stop.outcome is Outcome.DENIED and stop.tier is not None:
             self.denied[stop.tier] += 1
-        held = 0
-        for key in keys[loaded + 1 : first_new]:
-            tier = holder(manager, key)
-            if tier is not None:
-                self.unreached_held[tier] += 1
-                held += 1
+        held = self._count_held(keys[loaded + 1 : first_new])
         if held and stop.reason is not None:
             self.holes += 1
             self.behind_holes += held
@@ -313,3 +329,13 @@ class OutcomeSums:
             if there > manager.primary.capacity:
                 self.too_long += 1
                 self.longest = max(self.longest, there)
+
+    def _count_held(self, unreached: Sequence[BlockKey]) -> int:
+        """Count the blocks that some secondary tier holds, by the first; returns how many there are."""
+        held = 0
+        for key in unreached:
+            tier = holder(self.manager, key)
+            if tier is not None:
+                self.unreached_held[tier] += 1
+                held += 1
+        return held

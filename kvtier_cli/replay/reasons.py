@@ -13,6 +13,7 @@ from kvtier_cli.replay.outcomes import AbsentReason, Outcome
 from kvtier_cli.replay.slots import SlotUse, SlotUser
 from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBlock, WithoutFilter
 from kvtier_cli.tiering.model import LookupResult, Verdict
+from kvtier_cli.tiering.token_caps import LOAD_KEY, OFFLOAD_KEY
 from kvtier_cli.tiering.topology import PRIMARY_NAME
 
 Show = Callable[[str], str]
@@ -45,6 +46,10 @@ def sentences(story: RequestStory, show: Show = str) -> list[str]:
         parts.append(f"{story.lost_to_filter:,} lost to the filter (upper bound).")
     if story.without_filter is not None:
         parts.append(_without_sentence(story, story.without_filter, show))
+    unstored = _unstored(story)
+    if unstored:
+        blocks = count(unstored, "block")
+        parts.append(f"Its {OFFLOAD_KEY}{_cap(story, OFFLOAD_KEY)} kept {blocks} from being stored.")
     return parts
 
 
@@ -54,6 +59,8 @@ def deciding_line(story: RequestStory, show: Show = str) -> str | None:
     if stop is None:
         return None
     block = story.blocks[stop.at]
+    if stop.outcome is Outcome.UNREACHED:
+        return f"block {stop.at:,} ({show(block.name)}) was not looked up: {_long_reason(story, stop, show)}."
     said = []
     for tier, cell in zip(story.tiers, block.cells, strict=True):
         if cell in _CELL_WORDS:
@@ -73,6 +80,9 @@ def row_reason(story: RequestStory, block: StoryBlock, show: Show = str) -> str:
     stop = story.stop
     assert stop is not None  # noqa: S101 - what was not served has a stop
     if block.outcome is Outcome.UNREACHED:
+        if stop.outcome is Outcome.UNREACHED:
+            held = f"{show(block.holders[0])} holds it" if block.holders else "not stored"
+            return f"behind {LOAD_KEY} ({held})"
         holder = block.tier or next(iter(block.holders), None)
         return f"behind block {stop.at:,} ({'not stored' if holder is None else f'{show(holder)} holds it'})"
     if block.outcome is Outcome.FILTERED:
@@ -116,6 +126,9 @@ def _stop_sentence(story: RequestStory, stop: StopStory, show: Show) -> str:
         return f"No tier was asked for {block}: promotions are held after a reset."
     if stop.outcome is Outcome.GAVE_UP:
         return f"Gave up waiting for {block} after {count(story.passes, 'pass', 'passes')}."
+    if stop.outcome is Outcome.UNREACHED:
+        cap = f"The request's {LOAD_KEY}{_cap(story, LOAD_KEY)}"
+        return f"{cap} ends before {block}." if stop.at else f"{cap} is less than a block: nothing was looked up."
     if stop.reason is AbsentReason.OFFLINE:
         return f"{tier} holds {block}, but is offline."
     return f"No tier has {block}: {_long_reason(story, stop, show)}."
@@ -166,6 +179,10 @@ def _long_reason(story: RequestStory, stop: StopStory, show: Show) -> str:
         return "promotions are held since the CPU tier was reset"
     if stop.outcome is Outcome.GAVE_UP:
         return _gave_up(story, stop, show)
+    if stop.outcome is Outcome.UNREACHED:
+        holders = story.blocks[stop.at].holders
+        held = f"; {show(holders[0])} holds it" if holders else ""
+        return f"{LOAD_KEY}{_cap(story, LOAD_KEY)} leaves {count(stop.at, 'whole block')} to load{held}"
     if stop.reason is AbsentReason.EVICTED:
         return f"it was evicted from {show(stop.evicted_from or '')} by {by}"
     if stop.reason is AbsentReason.REFUSED:
@@ -173,6 +190,18 @@ def _long_reason(story: RequestStory, stop: StopStory, show: Show) -> str:
     if stop.reason is AbsentReason.OFFLINE:
         return f"{tier} holds it, but is offline"
     return "it was never stored before"
+
+
+def _cap(story: RequestStory, key: str) -> str:
+    """A cap behind its name; nothing where it is not known, as of a request in a decision log."""
+    caps = None if story.limits is None else story.limits.caps
+    value = None if caps is None else caps.max_load if key == LOAD_KEY else caps.max_offload
+    return "" if value is None else f" ({value:,})"
+
+
+def _unstored(story: RequestStory) -> int:
+    """Blocks that were not served, and that the request's cap kept from being stored."""
+    return 0 if story.limits is None else max(0, len(story.blocks) - max(story.served, story.limits.store))
 
 
 def _gave_up(story: RequestStory, stop: StopStory, show: Show) -> str:

@@ -105,6 +105,7 @@ class RecordedRequests:
             run.request = self._heads[index]
             numbers = self.numbers(index)
             loop.prompt = numbers
-            yield loop.replay(numbers, self.filter_of(index), loop.first_new(numbers))
+            limits = run.limits_of(self._heads[index], len(numbers))
+            yield loop.replay(numbers, self.filter_of(index), loop.first_new(numbers), limits)
         if self._is_whole and loop.requests == len(self._heads):
             run.warn_at_end()

@@ -24,9 +24,11 @@ from kvtier_cli.replay.story import tell_story
 from kvtier_cli.replay.story_model import RequestStory
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.replay.trace_teller import TraceTeller
+from kvtier_cli.replay.whole_requests import BLOCK_TOKENS
 from kvtier_cli.tiering.filters import MISSING, FilterParse
 from kvtier_cli.tiering.model import BlockKey
-from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.tiering.token_caps import LOAD_KEY, OFFLOAD_KEY, BlockLimits
+from kvtier_cli.tiering.topology import BlockSpec, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,17 @@ def save_request(
     its source."""
     teller = TraceTeller(run)
     teller.replay(index)
-    arrived = teller.arrive(parse)
+    arrived = teller.arrive(for_all=parse)
     origin = Origin(trace, index, arrived.request.request_id, note)
-    saved = save_slice(run, arrived.keys, arrived.parse, label=arrived.label, origin=origin, request_name=teller.name)
+    saved = save_slice(
+        run,
+        arrived.keys,
+        arrived.parse,
+        label=arrived.label,
+        origin=origin,
+        request_name=teller.name,
+        limits=arrived.limits,
+    )
     teller.skip_rest()
     run.warn_of_filters()
     return saved
@@ -69,8 +79,10 @@ def save_slice(
     label: str,
     origin: Origin,
     request_name: Callable[[Hashable], str] = lambda req_id: f"r{req_id}",
+    limits: BlockLimits | None = None,
 ) -> Slice:
-    """Replay one more request of `run`, the blocks `keys` under the filter `parse`, and save it as a fixture.
+    """Replay one more request of `run`, the blocks `keys` under the filter `parse` and with the caps that `limits`
+    stand for, and save it as a fixture.
 
     Raises ManagerError within another request, and InputError where the whole state does not do either, or is too
     large for a fixture.
@@ -89,6 +101,7 @@ def save_slice(
         label=label,
         block_tokens=run.loop.block_tokens,
         request_name=request_name,
+        limits=limits,
     )
     stop = story.stop
     if stop is not None and not stop.by_itself and stop.reason in (AbsentReason.EVICTED, AbsentReason.REFUSED):
@@ -98,7 +111,7 @@ def save_slice(
     wanted = _expectations(story)
     before = _count(state)
     for reduced in reductions(state, topology, keys):
-        saved = _Saved(run, reduced, keys, lost, losses, parse, label, request_name)
+        saved = _Saved(run, reduced, keys, lost, losses, parse, label, request_name, limits)
         if not saved.comes_to(wanted):
             continue
         text = saved.text(wanted, origin, before)
@@ -129,6 +142,7 @@ class _Saved:
         parse: FilterParse,
         label: str,
         request_name: Callable[[Hashable], str],
+        limits: BlockLimits | None,
     ) -> None:
         self._reduced = reduced
         names = self._names = BlockNames(run.loop.table)
@@ -141,10 +155,15 @@ class _Saved:
             name = request_name(by)
             state["lost"].append({"block": names(key), "reason": reason.value, "by": name, "tier": tier})
         self._state = state
-        self._topology = replace(reduced.topology, tiers=tuple(map(self._named_faults, reduced.topology.tiers)))
+        # As the fixture's text has it: how large a block is decides nothing but what caps come to.
+        tiers = tuple(map(self._named_faults, reduced.topology.tiers))
+        self._topology = replace(reduced.topology, block=BlockSpec(), tiers=tiers)
         self._run: dict[str, Any] = {"op": "run", "id": label, "blocks": self._blocks}
         if parse.raw is not MISSING:
             self._run["kv_load_tiers"] = parse.raw
+        if limits is not None:
+            caps = {LOAD_KEY: (limits.caps.max_load, limits.load), OFFLOAD_KEY: (limits.caps.max_offload, limits.store)}
+            self._run |= {key: blocks * BLOCK_TOKENS for key, (cap, blocks) in caps.items() if cap is not None}
 
     def _named_faults(self, spec: Any) -> Any:
         """A tier whose blocks that are to fail go by the names that they have here, as far as they are here."""

@@ -31,6 +31,7 @@ from kvtier_cli.tiering.model import BlockKey, LookupResult, Medium, Verdict
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTierManager
+from kvtier_cli.tiering.token_caps import BlockLimits
 from kvtier_cli.tiering.topology import PRIMARY_NAME, TierSpec
 
 _CELLS: Final = {
@@ -53,13 +54,14 @@ def tell_story(
     request_name: Callable[[Hashable], str] | None = None,
     placements: Placements | None = None,
     observers: Sequence[Observer] = (),
+    limits: BlockLimits | None = None,
 ) -> RequestStory:
     """Replay one more request, the blocks `keys` under the filter `parse`, and tell what became of it.
 
     `loop` has replayed what was before it, and `history` has listened to that; it listens on, and the loop's watcher is
     told as ever. `block_name` and `request_name` say what blocks and the loop's requests are called: by default ints
     have the labels of the loop's table, and requests are `r1204`. `placements` that have listened too know who had put
-    what the request evicts; they and the other `observers` listen on.
+    what the request evicts; they and the other `observers` listen on. `limits`: the caps that the request carries.
     """
     manager = loop.manager
     block_name, request_name = block_name or _block_name(loop), request_name or _r
@@ -72,7 +74,7 @@ def tell_story(
     manager.observe(ObserverGroup([*listening, recorder, *([] if placements in listening else [placements])]))
     loop.watcher = teller
     try:
-        loop.replay(keys, parse.filter)
+        loop.replay(keys, parse.filter, limits=limits)
     finally:
         loop.watcher = before
         manager.observe(ObserverGroup(listening))
@@ -90,6 +92,7 @@ def tell_story(
         tuple(PassStory(step, tuple(looks)) for step, looks in recorder.pass_looks),
         tuple(StoreBatch(step, tuple(map(block_name, blocks)), refused) for step, blocks, refused in recorder.stores),
         tell_evictions(placements.evictions, req_id, block_name, request_name),
+        limits=limits,
     )
 
 
@@ -228,7 +231,7 @@ class _Teller:
                 look = recorder.last[index]
             else:
                 tier = self._names[promoted]
-        elif index == loaded and self.stop is not None:
+        elif index == loaded and self.stop is not None and self.stop.outcome is not Outcome.UNREACHED:
             outcome, tier = self.stop.outcome, self.stop.tier
         else:
             outcome = Outcome.UNREACHED

@@ -12,6 +12,7 @@ from kvtier_cli.replay.placements import Cause, How
 from kvtier_cli.replay.slots import SlotUse
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import Locality, LookupResult, Medium, Verdict
+from kvtier_cli.tiering.token_caps import BlockLimits
 
 
 class Cell(Enum):
@@ -67,7 +68,8 @@ class StoryBlock:
 
 @dataclass(frozen=True, slots=True)
 class StopStory:
-    """Why the block at index `at`, the first that was not loaded, was not. `tier` as in `StoryBlock`.
+    """Why the block at index `at`, the first that was not loaded, was not. `tier` as in `StoryBlock`. An outcome
+    UNREACHED: the request's cap on loads ends in front of it.
 
     For an absent block `reason`, and where known `by` (the request that evicted it, or whose store of it was refused;
     `by_itself`: this very request) and `evicted_from`. For a filtered one `held_behind`: how many blocks right behind
@@ -162,6 +164,7 @@ class RequestStory:
     where the size of a block is not known; `primary_capacity` counts blocks. `pass_looks` has its `passes`, each with
     its lookups; `stores` what it stored then, batch by batch; `evicted` what it put out of the tiers, as far as that
     has happened yet: cascades end later. `without_filter` is None where nobody asked, or the filter skipped nothing.
+    `limits`: the caps that it carries.
     """
 
     label: str | None
@@ -178,6 +181,7 @@ class RequestStory:
     stores: tuple[StoreBatch, ...] = ()
     evicted: tuple[EvictedBlock, ...] = ()
     without_filter: WithoutFilter | None = None
+    limits: BlockLimits | None = None
 
     @property
     def served(self) -> int:

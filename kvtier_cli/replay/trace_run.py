@@ -13,23 +13,21 @@ from kvtier_cli.replay.figures import figures
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.loop import ReplayLoop, Served
 from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums, keeps_everything
+from kvtier_cli.replay.own_params import OwnParams
 from kvtier_cli.replay.patterns import pattern_warnings
-from kvtier_cli.tiering.filters import ALL, MISSING, FilterParse, TierFilter, parse_tier_filter
+from kvtier_cli.replay.request_rules import NO_RULES, JoinedLog, RequestRules
+from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.secondary import SecondaryTierManager
+from kvtier_cli.tiering.token_caps import LOAD_KEY, OFFLOAD_KEY, BlockLimits
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.traces.detect import read_trace
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.options import AS_IT_SAYS, BLOCK_TOKENS, TraceOptions
 from kvtier_cli.traces.order import in_arrival_order
 from kvtier_cli.traces.source import TraceSource
-
-FILTER_KEY = "kv_load_tiers"
-
-_KEPT_PARSES = 10_000
-"""Different `kv_transfer_params` whose reading is remembered: some servers put something new into each request's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,9 @@ class TraceRun:
     """One run of a manager over one trace, or over several one after another.
 
     `kept` gives it the tiers; without, it makes some in memory. `table` is one that it shares with other runs.
-    `load_filter` applies to every request; None leaves each its own. `reading`: what the traces leave open. `on_bytes`
-    hears of progress. With `timed` it adds up in `read_seconds` what reading took, sorting included.
+    `load_filter` applies to every request; None leaves each its own; `rules` say more about single ones. `reading`:
+    what the traces leave open. `on_bytes` hears of progress. With `timed` it adds up in `read_seconds` what reading
+    took, sorting included.
     """
 
     def __init__(
@@ -67,8 +66,10 @@ class TraceRun:
         timed: bool = False,
         kept: KeptTiers | None = None,
         table: BlockTable | None = None,
+        rules: RequestRules = NO_RULES,
     ) -> None:
         self.topology = topology
+        self._rules = rules
         self._sources = sources
         self._load_filter = load_filter
         self._options = reading
@@ -95,9 +96,9 @@ class TraceRun:
         """The request that is being replayed, as its trace has it."""
         self.warnings: list[str] = []
         """What the reader of a result should know about the traces; whole once they are read."""
-        self._reading: str | None = None
         self._listeners: list[Observer] = []
-        self._parses: dict[bytes | None, FilterParse] = {None: FilterParse(MISSING, ALL)}
+        self._own = OwnParams()
+        self._joined = None if rules.log is None else JoinedLog(rules.log)
         self._warned: Counter[str] = Counter()
 
     def listen(self, *observers: Observer) -> None:
@@ -106,8 +107,15 @@ class TraceRun:
         self.manager.observe(ObserverGroup([self.history, *self._listeners]))
 
     def filter_of(self, request: Request) -> TierFilter:
-        """The filter that holds for a request: the run's, else its own, read as vLLM reads it."""
-        if self._load_filter is not None:
+        """The filter that holds for a request: by the rules, else the run's, else its own, read as vLLM reads it."""
+        rule = None
+        if self._rules.by_tag:
+            rule = self._rules.rule_for(request)
+            if rule is not None:
+                self._warned[f"met {rule.text}"] += 1
+                if rule.parse is not None:
+                    return rule.parse.filter
+        if rule is None and self._load_filter is not None:
             return self._load_filter
         parse = self.parse_of(request)
         if parse.warnings or parse.fails_open:
@@ -117,23 +125,25 @@ class TraceRun:
 
     def parse_of(self, request: Request) -> FilterParse:
         """How vLLM reads the filter that a request carries itself."""
-        return self._parses.get(request.params) or self._parse(request)
+        return self._own.of(request).parse
 
-    def _parse(self, request: Request) -> FilterParse:
-        from kvtier_cli.tiering.json_text import decode_json
+    def held_parse_of(self, request: Request, for_all: FilterParse | None = None) -> FilterParse:
+        """How the filter that holds for a request reads, with its lint against the tiers of this run. `for_all`: how
+        the run's does."""
+        self.filter_of(request)  # counts what is to be warned about
+        rule = self._rules.rule_for(request)
+        parse = for_all if rule is None else rule.parse
+        return lint_against(self.parse_of(request), self.topology.tiers) if parse is None else parse
 
-        params = request.params
-        try:
-            value = decode_json((params or b"null").decode(), "")
-        except InputError as fault:  # the reader has passed over what stands in them, but for its syntax
-            raise InputError(
-                fault.message, file=self._reading, line=request.line, path="$.kv_transfer_params"
-            ) from fault
-        given = value.get(FILTER_KEY, MISSING) if isinstance(value, dict) else MISSING
-        parse = parse_tier_filter(given)
-        if len(self._parses) <= _KEPT_PARSES:
-            self._parses[params] = parse
-        return parse
+    def limits_of(self, request: Request, blocks: int) -> BlockLimits | None:
+        """What the caps that a request carries come to for its `blocks`; None where it carries none. `--tiers` does not
+        change them, as vLLM's filter does not."""
+        if request.params is None:
+            return None
+        own = self._own.of(request)
+        if own.refused_caps:
+            self._warned["caps"] += own.refused_caps
+        return None if own.caps is None else own.caps.limits(blocks, self.loop.block_tokens, request.input_length)
 
     def requests(self) -> Iterator[Request]:
         """The requests of all sources in arrival order, each source's for itself; `block_tokens` is settled with the
@@ -146,11 +156,13 @@ class TraceRun:
                 skip_bad=self._skip_bad,
                 on_bytes=self._on_bytes,
             )
-            self._reading = source.name
+            self._own.reading = source.name
             started = perf_counter()
             ordered, fall = in_arrival_order(reader)
             self.read_seconds += perf_counter() - started
             first = True
+            if self._joined is not None:
+                ordered = self._joined.join(ordered)
             for request in self._timed_reading(ordered) if self._timed else ordered:
                 if first:
                     first = False
@@ -164,11 +176,14 @@ class TraceRun:
                 )
             for warning in reader.warnings:
                 self._warn(f"{source.name}: {warning}")
+        if self._joined is not None:
+            for warning in self._joined.warnings():
+                self._warn(warning)
 
     def settle_block_tokens(self, tokens: int, name: str) -> None:
         """The blocks of the trace `name`, which is being read, have `tokens` tokens. Raises InputError where those of
         an earlier one have not."""
-        self._reading = name
+        self._own.reading = name
         if self._settled is not None and tokens != self._settled:
             raise InputError(f"blocks of {tokens:,} tokens cannot join blocks of {self._settled:,}", file=name)
         said = self.topology.block
@@ -193,22 +208,32 @@ class TraceRun:
 
     def steps(self) -> Iterator[Served]:
         """Replay; each request is over when its result comes out."""
-        yield from self.loop.run(self.requests(), self.filter_of)
+        yield from self.loop.run(self.requests(), self.filter_of, self.limits_of)
         self.warn_at_end()
 
     def warn_at_end(self) -> None:
         """All requests are over: what is to be said of their own filters, and of what happened, joins the warnings."""
         self.warn_of_filters()
-        for warning in pattern_warnings(self.loop, self.sums, own_filters=self._load_filter is None):
+        own = self._load_filter is None and not self._rules.by_tag
+        for warning in pattern_warnings(self.loop, self.sums, own_filters=own):
             self._warn(warning)
 
     def warn_of_filters(self) -> None:
-        """What is to be said of the filters of the requests that were read joins the warnings."""
+        """What is to be said of the filters and caps of the requests that were read joins the warnings."""
         logged, open_ = self._warned["warnings"], self._warned["fails_open"]
         if logged:
             self._warn(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")
         if open_:
             self._warn(f"the filters of {open_:,} request{_s(open_)} fail open: they admit all")
+        for rule in self._rules.by_tag:
+            if not self._warned[f"met {rule.text}"]:
+                self._warn(f"no request got the filter for {rule.text}")
+        caps = self._warned["caps"]
+        if caps:
+            self._warn(
+                f"vLLM would log {caps:,} warning{_s(caps)} about the requests' {LOAD_KEY} and {OFFLOAD_KEY}: what is "
+                "no whole number from 0 on caps nothing"
+            )
 
     def _warn(self, warning: str) -> None:
         """What has been said stays said, however often the trace is read or its end replayed."""
@@ -256,7 +281,7 @@ class TraceRun:
 
     def own_filters(self) -> list[tuple[TierFilter, FilterParse]]:
         """The distinct filters that requests carried themselves, in order of first sight, as far as remembered."""
-        return [(parse.filter, parse) for params, parse in self._parses.items() if params is not None]
+        return list(self._own.filters())
 
 
 def _s(count: int) -> str:

@@ -11,20 +11,22 @@ from kvtier_cli.replay.placements import Placements
 from kvtier_cli.replay.story import tell_story
 from kvtier_cli.replay.story_model import RequestStory
 from kvtier_cli.replay.trace_run import TraceRun
-from kvtier_cli.tiering.filters import FilterParse, lint_against, parse_tier_filter
+from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.observer import Observer
+from kvtier_cli.tiering.token_caps import BlockLimits
 from kvtier_cli.traces.model import Request
 
 
 class Arrived(NamedTuple):
     """A request that is to be replayed next: its blocks as the manager knows them, the filter that holds for it, what
-    it is called, and itself as the trace has it."""
+    it is called, itself as the trace has it, and what its caps come to."""
 
     keys: Sequence[BlockKey]
     parse: FilterParse
     label: str
     request: Request
+    limits: BlockLimits | None
 
 
 class TraceTeller:
@@ -51,7 +53,7 @@ class TraceTeller:
     def steps(self, count: int | None = None) -> Iterator[Served]:
         """As `replay`; each request is over when its result comes out."""
         requests = self._requests if count is None else islice(self._requests, count)
-        for served in self.run.loop.run(requests, self.run.filter_of):
+        for served in self.run.loop.run(requests, self.run.filter_of, self.run.limits_of):
             self._remember(served.req_id)
             yield served
 
@@ -59,13 +61,15 @@ class TraceTeller:
         self,
         parse: FilterParse | None = None,
         *,
+        for_all: FilterParse | None = None,
         placements: Placements | None = None,
         observers: Sequence[Observer] = (),
     ) -> RequestStory:
-        """Replay the next request, under `parse` or else its own filter, and tell its story. `placements` and
-        `observers` are those that have listened to what was before it."""
+        """Replay the next request, under `parse` or else the filter that holds for it in the run, of whose filter
+        `for_all` is the reading, and tell its story. `placements` and `observers` are those that have listened to what
+        was before it."""
         run = self.run
-        arrived = self.arrive(parse)
+        arrived = self.arrive(parse, for_all)
         return tell_story(
             run.loop,
             arrived.keys,
@@ -76,29 +80,26 @@ class TraceTeller:
             request_name=self.name,
             placements=placements,
             observers=observers,
+            limits=arrived.limits,
         )
 
-    def arrive(self, parse: FilterParse | None = None) -> Arrived:
-        """Take the next request, which somebody else replays, under `parse` or else its own filter."""
+    def arrive(self, parse: FilterParse | None = None, for_all: FilterParse | None = None) -> Arrived:
+        """Take the next request, which somebody else replays, under `parse` or else the filter that holds for it; see
+        `tell`."""
         request = next(self._requests)
         self._remember(self.run.loop.requests)
         keys = self.run.loop.keys(request)
-        return Arrived(keys, parse or _own_filter(self.run, request), self.name(self.run.loop.requests), request)
+        parse = parse or self.run.held_parse_of(request, for_all)
+        limits = self.run.limits_of(request, len(keys))
+        return Arrived(keys, parse, self.name(self.run.loop.requests), request, limits)
 
     def skip_rest(self) -> None:
-        """Read the requests that are left, and their filters, for what is to be said about them; replay none."""
+        """Read the requests that are left, their filters and caps, for what is to be said about them; replay none."""
         for request in self._requests:
             self.run.filter_of(request)
+            self.run.limits_of(request, 0)
 
     def _remember(self, req_id: Hashable) -> None:
         own = self.run.request.request_id if self.run.request is not None else None
         if own is not None:
             self._names[req_id] = own
-
-
-def _own_filter(run: TraceRun, request: Request) -> FilterParse:
-    run.filter_of(request)  # it knows the file, where the parameters cannot be read
-    reading = TraceRun([], run.topology)  # read with, not run: of one request there is one filter
-    reading.filter_of(request)
-    parse = next((parse for _, parse in reading.own_filters()), parse_tier_filter())
-    return lint_against(parse, run.topology.tiers)

@@ -19,11 +19,12 @@ from kvtier_cli.tiering.block_names import check_block_name
 from kvtier_cli.tiering.filters import MISSING, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey
+from kvtier_cli.tiering.token_caps import BlockLimits, TokenCaps
 
 if TYPE_CHECKING:
     from kvtier_cli.traces.model import Request
 
-_BLOCK_TOKENS = 16
+BLOCK_TOKENS = 16
 """Where the topology does not say: the positions of a request's blocks only have to rise."""
 
 
@@ -44,7 +45,9 @@ class _Watcher(OutcomeSums):
         rest = [] if stop is None else [stop.outcome] + [Outcome.UNREACHED] * (len(keys) - loaded - 1)
         self.outcomes = [outcome.value for outcome in served + rest]
         tiers = [request.promoted.get(key) for key in keys[:loaded]]
-        tiers += [] if stop is None else [stop.tier] + [holder(self.manager, key) for key in keys[loaded + 1 :]]
+        if stop is not None:
+            first = holder(self.manager, keys[loaded]) if stop.outcome is Outcome.UNREACHED else stop.tier
+            tiers += [first, *(holder(self.manager, key) for key in keys[loaded + 1 :])]
         self.tiers = [None if tier is None else self.manager.tiers[tier].name for tier in tiers]
         self.stop = stop
 
@@ -62,7 +65,7 @@ class WholeRequests:
         self._names = names
         self._folder = folder
         self._watcher = _Watcher(manager, history)
-        tokens = self._topology.block.tokens or _BLOCK_TOKENS
+        tokens = self._topology.block.tokens or BLOCK_TOKENS
         self._loop = ReplayLoop(manager, self._topology.replay, tokens, self._watcher)
         self._block_names: list[str] = []
 
@@ -70,11 +73,15 @@ class WholeRequests:
         """Let `watcher` look at the tiers too when a request's last pass ends."""
         self._loop.watcher = PassWatchers([self._watcher, watcher])
 
-    def run(self, req_id: str, blocks: Sequence[str], kv_load_tiers: object) -> dict[str, Any]:
-        """One request; returns the terminal outcome of each of its blocks, the tier that goes with it (whence it was
-        promoted, which holds it or failed; None where there is none), and why the first that was not served was not
-        (None where all were): `block`, `tier`, `reason` of an absent one, and `by` which request it is lost."""
-        self._replay(req_id, blocks, parse_tier_filter(kv_load_tiers).filter)
+    def run(
+        self, req_id: str, blocks: Sequence[str], kv_load_tiers: object, caps: TokenCaps | None = None
+    ) -> dict[str, Any]:
+        """One request, with the caps that it carries; returns the terminal outcome of each of its blocks, the tier that
+        goes with it (whence it was promoted, which holds it or failed; None where there is none), and why the first
+        that was not served was not (None where all were): `block`, `tier`, `reason` of an absent one, and `by` which
+        request it is lost."""
+        limits = None if caps is None else caps.limits(len(blocks), self._loop.block_tokens)
+        self._replay(req_id, blocks, parse_tier_filter(kv_load_tiers).filter, limits)
         stop = self._watcher.stop
         why = stop and {
             "block": blocks[stop.at],
@@ -98,12 +105,15 @@ class WholeRequests:
             for request in reading.requests():
                 self._loop.block_tokens = reading.loop.block_tokens
                 blocks = self._named(request, source.name)
-                self._replay(request.request_id or f"r{request.index}", blocks, reading.filter_of(request))
+                limits = reading.limits_of(request, len(blocks))
+                self._replay(request.request_id or f"r{request.index}", blocks, reading.filter_of(request), limits)
         return figures(self._loop, self._watcher, self._topology)
 
-    def _replay(self, name: str, blocks: Sequence[BlockKey], load_filter: TierFilter) -> None:
+    def _replay(
+        self, name: str, blocks: Sequence[BlockKey], load_filter: TierFilter, limits: BlockLimits | None = None
+    ) -> None:
         self._names[self._loop.requests] = name
-        self._loop.replay(blocks, load_filter)
+        self._loop.replay(blocks, load_filter, limits=limits)
 
     def _named(self, request: Request, trace: str) -> list[str]:
         """The blocks of a request under their labels, `id~2` for the second block of a label."""

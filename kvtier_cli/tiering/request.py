@@ -7,6 +7,7 @@ from typing import Any
 
 from kvtier_cli.tiering.model import BlockKey, RequestContext
 from kvtier_cli.tiering.policies import RequestRecency
+from kvtier_cli.tiering.token_caps import BlockLimits
 
 
 class RequestState(RequestRecency):
@@ -18,15 +19,17 @@ class RequestState(RequestRecency):
     stores whose GPU→primary write is under way. `parked`:
     index of a request-level tier → offered blocks that were pending, once for each call that offered them.
     `denied`: block → index of the tier that hit while there was no slot, since the last look at the whole prefix.
+    `limits`: the caps that it carries, for those who drive the manager and who explain; the manager has none.
     """
 
-    __slots__ = ("context", "denied", "failed", "finished", "parked", "promoted", "scan", "storing")
+    __slots__ = ("context", "denied", "failed", "finished", "limits", "parked", "promoted", "scan", "storing")
 
     def __init__(self, context: RequestContext, scan: Sequence[tuple[int, Any, bool]]) -> None:
         super().__init__()
         self.context = context
         self.scan = scan
         self.finished = False
+        self.limits: BlockLimits | None = None
         self.forget_transfers()
 
     def forget_transfers(self) -> None:

@@ -15,13 +15,15 @@ Tags = tuple[str | None, ...]
 
 def tag_reader(names: Sequence[str]) -> Callable[[bytes | Raw], Tags]:
     """Reads the fields `names` of one JSON object: text as it is, other values as they are written, None for null and
-    for what is not there. The object must be known to be valid. Raises InputError for names that are not possible."""
-    fields = [f"field{index}" for index in range(len(names))]
+    for what is not there. `meta.tenant` is the field of an object in the record, unless the record itself has one of
+    that name. The object must be known to be valid. Raises InputError for names that are not possible."""
+    heads = list(dict.fromkeys([*names, *(name.partition(".")[0] for name in names if "." in name)]))
+    fields = {head: f"field{index}" for index, head in enumerate(heads)}
     try:
         record = msgspec.defstruct(
             "TaggedRecord",
-            [(field, Raw | UnsetType, UNSET) for field in fields],
-            rename=dict(zip(fields, names, strict=True)),
+            [(field, Raw | UnsetType, UNSET) for field in fields.values()],
+            rename={field: head for head, field in fields.items()},
             gc=False,
         )
     except ValueError:
@@ -31,10 +33,23 @@ def tag_reader(names: Sequence[str]) -> Callable[[bytes | Raw], Tags]:
             hint='Names may not hold ", \\ or control characters.',
         ) from None
     decode = msgspec.json.Decoder(record).decode
+    places = []
+    for name in names:
+        head, _, rest = name.partition(".")
+        places.append((fields[name], fields[head], tag_reader([rest]) if rest and head else None))
 
     def read(text: bytes | Raw) -> Tags:
         found = decode(text)
-        return tuple([_text(getattr(found, field)) for field in fields])
+        tags = []
+        for field, head, inner in places:
+            value = getattr(found, field)
+            if value is UNSET and inner is not None:
+                within = getattr(found, head)
+                opens = not isinstance(within, UnsetType) and bytes(within).startswith(b"{")
+                tags.append(inner(within)[0] if opens else None)
+            else:
+                tags.append(_text(value))
+        return tuple(tags)
 
     return read
 

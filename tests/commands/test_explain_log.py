@@ -66,7 +66,7 @@ def test_json_is_that_of_a_replay_with_null_for_what_a_log_does_not_know(log: st
     assert list(told) == [*list(lived)[:4], "log", "files", *list(lived)[4:-1], "references", "warnings"]
     for name in ("trace", "request", "topology", "block_tokens", "filter", "applies_to_all", "tiers", "warnings"):
         assert told[name] == lived[name], name
-    for name in ("passes", "stores", "evicted", "without_filter", "life", "references"):
+    for name in ("passes", "stores", "evicted", "without_filter", "life", "references", "tiers_for", "requests_log"):
         assert told[name] is None, name
     unknown = {"result": None, "looks": None, "steps": None}
     for one, other in zip(told["blocks"], lived["blocks"], strict=True):

@@ -238,7 +238,8 @@ def test_a_tier_may_be_as_large_as_numbers_go(kvtier: RunsKvtier, folder: Path) 
 def test_the_document_has_the_names_that_are_promised(kvtier: RunsKvtier, folder: Path) -> None:
     found = document(kvtier("replay", "t.jsonl", "--topology", "two.toml", "--json", cwd=folder))
     assert list(found) == [
-        *("kvtier", "schema", "scope", "topology", "files", "block_tokens", "filter", "figures", "warnings"),
+        *("kvtier", "schema", "scope", "topology", "files", "block_tokens", "filter", "tiers_for", "requests_log"),
+        *("figures", "groups", "warnings"),
     ]
     assert (found["schema"], found["scope"], found["files"]) == ("kvtier.replay/1", SCOPE, ["t.jsonl"])
     assert (found["block_tokens"], found["filter"], found["warnings"]) == (512, None, [])

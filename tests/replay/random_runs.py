@@ -44,7 +44,7 @@ topologies = st.builds(
 
 
 def trace_of(seed: int, requests: int) -> str:
-    """Prompts that begin like earlier ones, some under filters of their own."""
+    """Prompts that begin like earlier ones, some under filters and with caps of their own."""
     draw = random.Random(seed)
     prompts: list[list[int]] = [[1]]
     lines = []
@@ -54,7 +54,13 @@ def trace_of(seed: int, requests: int) -> str:
         prompts.append(prompt)
         line: dict[str, Any] = {"timestamp": index, "input_length": 16 * len(prompt), "hash_ids": prompt}
         line["output_length"] = 1
+        params: dict[str, Any] = {}
         if (given := draw.choice(FILTERS)) is not None:
-            line["kv_transfer_params"] = {"kv_load_tiers": given}
+            params["kv_load_tiers"] = given
+        for cap in ("max_load_tokens", "max_offload_tokens"):
+            if draw.random() < 0.2:
+                params[cap] = 512 * draw.randrange(5)
+        if params:
+            line["kv_transfer_params"] = params
         lines.append(json.dumps(line))
     return "\n".join(lines) + "\n"

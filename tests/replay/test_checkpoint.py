@@ -144,17 +144,17 @@ def test_a_trace_read_again_from_its_file_goes_on_from_a_checkpoint_too(folder: 
     path = folder / "again.jsonl"
     topology = Topology(primary=PrimarySpec(5), tiers=(TierSpec("nvme", capacity=9, load_latency=2),))
     with run_of(path, trace_of(3, 20), topology) as run:
-        replayed = run.loop.run(run.requests(), run.filter_of)
+        replayed = run.loop.run(run.requests(), run.filter_of, run.limits_of)
         for _ in range(7):
             next(replayed)
         checkpoint = take(run)
         replayed.close()
         restore(run, checkpoint)
         rest = list(run.requests())[7:]
-        course = list(run.loop.run(rest, run.filter_of))
+        course = list(run.loop.run(rest, run.filter_of, run.limits_of))
         end = everything(run)
         restore(run, checkpoint)
-        assert list(run.loop.run(rest, run.filter_of)) == course
+        assert list(run.loop.run(rest, run.filter_of, run.limits_of)) == course
         assert everything(run) == end
     with run_of(path, trace_of(3, 20), topology) as straight:
         assert straight.run() == end[0]

@@ -21,12 +21,13 @@ from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import FilterParse, parse_tier_filter
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import Verdict
+from kvtier_cli.tiering.token_caps import BlockLimits, TokenCaps
 from kvtier_cli.tiering.topology import PrimarySpec, ReplaySpec, TierSpec, Topology
 from kvtier_cli.traces.model import Request
 from tests.tiering.managers import NVME, S3
 from tests.tiering.strategies import BLOCKS, block_lists, load_tiers, tier_lists
 
-Trace = Sequence[tuple[list[str], FilterParse]]
+Trace = Sequence[tuple[list[str], FilterParse] | tuple[list[str], FilterParse, TokenCaps]]
 
 topologies = st.builds(
     lambda capacity, policy, tiers, replay: Topology(primary=PrimarySpec(capacity, policy), tiers=tiers, replay=replay),
@@ -40,15 +41,26 @@ topologies = st.builds(
         identity=st.sampled_from(("chain", "chain", "chain", "id")),
     ),
 )
+caps = st.none() | st.integers(0, 9).map(lambda blocks: 512 * blocks)
 prompts = block_lists().map(lambda numbers: [BLOCKS[number % len(BLOCKS)] for number in numbers])
 traces = st.lists(
-    st.tuples(prompts, load_tiers().map(lambda given: parse_tier_filter(given.get("kv_load_tiers")))), max_size=14
+    st.tuples(
+        prompts,
+        load_tiers().map(lambda given: parse_tier_filter(given.get("kv_load_tiers"))),
+        st.just(TokenCaps()) | st.builds(TokenCaps, caps, caps),
+    ),
+    max_size=14,
 )
 
 
 def requests_of(trace: Trace) -> Iterator[Request]:
-    for number, (ids, _) in enumerate(trace):
-        yield Request(number, number + 1, 512 * len(ids), list(ids))
+    for number, (ids, *_) in enumerate(trace):
+        yield Request(number, number + 1, 512 * len(ids), list(ids), params=b"{}")
+
+
+def limits_of(trace: Trace, request: Request) -> BlockLimits:
+    _, _, *caps = trace[request.index]
+    return (caps[0] if caps else TokenCaps()).limits(len(request.hash_ids), 512)
 
 
 def parts_of(topology: Topology, trace: Trace) -> tuple[DecisionRecorder, list[Part]]:
@@ -56,7 +68,11 @@ def parts_of(topology: Topology, trace: Trace) -> tuple[DecisionRecorder, list[P
     run = TraceRun([], topology)
     parts: list[Part] = []
     recorder = DecisionRecorder(run, parts.append)
-    for _ in run.loop.run(requests_of(trace), lambda request: trace[request.index][1].filter):
+    for _ in run.loop.run(
+        requests_of(trace),
+        lambda request: trace[request.index][1].filter,
+        lambda request, _: limits_of(trace, request),
+    ):
         pass
     recorder.close()
     return recorder, parts
@@ -98,7 +114,14 @@ def rows_of(topology: Topology, trace: Trace) -> list[list[Any]]:
 def stories_of(topology: Topology, trace: Trace) -> list[RequestStory]:
     run = TraceRun([], topology)
     return [
-        tell_story(run.loop, run.loop.keys(request), trace[request.index][1], run.history, label="r")
+        tell_story(
+            run.loop,
+            run.loop.keys(request),
+            trace[request.index][1],
+            run.history,
+            label="r",
+            limits=limits_of(trace, request),
+        )
         for request in requests_of(trace)
     ]
 

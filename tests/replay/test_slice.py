@@ -20,6 +20,7 @@ from kvtier_cli.replay.slice import Origin, Slice, save_request, save_slice
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import FilterParse, parse_tier_filter
 from kvtier_cli.tiering.model import Locality, Medium
+from kvtier_cli.tiering.token_caps import TokenCaps
 from kvtier_cli.tiering.topology import BUILT_IN, PrimarySpec, ReplaySpec, TierSpec, Topology
 from kvtier_cli.tiering.topology_file import load_topology
 from kvtier_cli.traces.source import TraceSource
@@ -79,9 +80,12 @@ class Server:
         for prompt in prompts:
             self.run.loop.replay(self._keys(prompt), parse_tier_filter().filter)
 
-    def save(self, blocks: str, parse: FilterParse | None = None) -> Slice:
+    def save(self, blocks: str, parse: FilterParse | None = None, caps: TokenCaps | None = None) -> Slice:
         origin = Origin("scripted", self.run.loop.requests)
-        return save_slice(self.run, self._keys(blocks), parse or parse_tier_filter(), label="saved", origin=origin)
+        keys = self._keys(blocks)
+        limits = None if caps is None else caps.limits(len(keys), self.run.loop.block_tokens)
+        filter_ = parse or parse_tier_filter()
+        return save_slice(self.run, keys, filter_, label="saved", origin=origin, limits=limits)
 
 
 def server(capacity: int, *tiers: TierSpec, **spec: Any) -> Server:
@@ -176,6 +180,12 @@ def filtered() -> Slice:
     return here.save("a b", parse_tier_filter([{"medium": "cpu"}]))
 
 
+def capped() -> Slice:
+    here = server(9, TierSpec("nvme"))
+    here.replay("a b c d")
+    return here.save("a b c d", caps=TokenCaps(2 * 512, 0))
+
+
 SCRIPTED: list[tuple[Callable[[], Slice], str]] = [
     (denied_by_cascades, "denied"),
     (failed, "failed"),
@@ -189,6 +199,7 @@ SCRIPTED: list[tuple[Callable[[], Slice], str]] = [
     (refused_to_another, "absent refused by r0"),
     (offline, "absent offline by None"),
     (filtered, "filtered"),
+    (capped, "unreached"),
 ]
 
 

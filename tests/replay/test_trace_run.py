@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kvtier_cli.errors import InputError
-from kvtier_cli.replay import trace_run
+from kvtier_cli.replay import own_params, trace_run
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import ALL, TierFilter, parse_tier_filter
 from kvtier_cli.tiering.observer import Observer
@@ -180,7 +180,7 @@ def test_the_filters_that_requests_carried_are_kept_once_each(trace: MakeTrace) 
 def test_parameters_that_are_new_in_each_request_are_not_all_remembered(
     trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_run, "_KEPT_PARSES", 3)
+    monkeypatch.setattr(own_params, "_KEPT", 3)
     requests = [asks(1, kv_transfer_params={"session": n, "kv_load_tiers": ["?"]}) for n in range(9)]
     run = TraceRun([trace(*requests)], BUILT_IN)
     run.run()

@@ -182,6 +182,22 @@ def test_fields_that_are_asked_for_come_with_each_request_as_text(trace: MakeTra
     assert [request.tags for request in reader] == [("a\u00e9", str(10**30), '{"y": [1]}'), (None, "1.5", None)]
 
 
+def test_a_field_of_an_object_in_a_record_is_asked_for_with_a_dot(trace: MakeTrace) -> None:
+    rows = [
+        {**ROW, "meta": {"tenant": "a", "of": {"plan": 1}}},
+        {**ROW, "meta": 5, "meta.tenant": "own"},
+        {**ROW, "meta": {"tenant": None}, "meta.of.plan": "x"},
+        ROW,
+    ]
+    reader = read_trace(trace(*rows), TraceOptions(tags=("meta.tenant", "meta.of.plan", ".meta", "meta.")))
+    assert [request.tags and request.tags[:2] for request in reader] == [
+        ("a", "1"),
+        ("own", None),
+        (None, "x"),
+        (None, None),
+    ]
+
+
 def test_no_tags_are_read_unless_asked_for(trace: MakeTrace) -> None:
     assert [request.tags for request in read_trace(trace({**ROW, "tenant": "a"}))] == [None]
 

@@ -86,7 +86,7 @@ class Course:
         self._prepare(run)
         keys = tape.keys(index)
         load_filter = self._only or self.plan.filter(index, tape)
-        return loop.replay(keys, load_filter, loop.first_new(keys))
+        return loop.replay(keys, load_filter, loop.first_new(keys), tape.limits(index))
 
     def _prepare(self, run: TraceRun) -> None:
         """Tell a run what is known of the trace only as it is read."""
@@ -144,6 +144,7 @@ class Course:
             label=tape.label(index),
             origin=Origin(tape.source.name, index, tape.own_id(index), note),
             request_name=self._request_name,
+            limits=tape.limits(index),
         )
 
     def resident(self) -> ResidentBlocks:
@@ -177,6 +178,7 @@ class Course:
             block_tokens=tape.block_tokens,
             request_name=self._request_name,
             observers=[events],
+            limits=tape.limits(index),
         )
         if story.stop is not None and story.stop.outcome in (Outcome.FILTERED, Outcome.DENIED):
             kind = EventKind.SKIP if story.stop.outcome is Outcome.FILTERED else EventKind.DENY

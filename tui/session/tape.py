@@ -6,6 +6,7 @@ from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.recorded_requests import RecordedRequests
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against, parse_tier_filter
+from kvtier_cli.tiering.token_caps import BlockLimits
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.traces.source import TraceSource
 
@@ -93,6 +94,10 @@ class Tape:
             # Kept with what it was read as, so that its id stays its own.
             known = self._parses[id(read)] = read, lint_against(read, self.topology.tiers)
         return known[1]
+
+    def limits(self, index: int) -> BlockLimits | None:
+        """What the caps that a request carries come to, in blocks; None where it carries none."""
+        return self._run.limits_of(self._requests.head(index), self._requests.length(index))
 
     def label(self, index: int) -> str:
         """What a request is called: its own id, else its number."""
