@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_cli import main
+from kvtier_cli.traces.formats import FORMATS
 from tests.conftest import CHECKOUT, python_environment
 
 MODULES = sorted(module for package in ("kvtier_cli", "tui") for module in (CHECKOUT / package).rglob("*.py"))
@@ -120,6 +121,13 @@ def test_traces_are_made_and_converted_with_nothing_heavy(args: list[str]) -> No
     loaded = loaded_by(*args)
     assert loaded & (STARTS_WITHOUT | {"yaml", "zstandard", "gzip"}) == set()
     assert not any(module.startswith(("kvtier_cli.tiering.manager", "kvtier_cli.replay")) for module in loaded)
+
+
+def test_telling_a_format_loads_no_reader() -> None:
+    tell = "import sys; from kvtier_cli.traces.detect import *; from kvtier_cli.traces.source import TraceSource\n"
+    tell += "with TraceSource(sys.argv[1]) as source: print(detect_format(source).name, file=sys.stderr)"
+    readers = {f"kvtier_cli.traces.{form.reader.partition(':')[0]}" for form in FORMATS.values()}
+    assert modules_of(tell, str(CHECKOUT / "fixtures" / "chat.jsonl")) & readers == set()
 
 
 def test_topology_needs_yaml_only_for_yaml(tmp_path: Path) -> None:

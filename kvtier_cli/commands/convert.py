@@ -56,7 +56,7 @@ def command(
     from kvtier_cli.traces.writers import find_writer
 
     form = find_writer(to, "--to")
-    reading = read_options("kvtier" if read == "own" else read, block_tokens, time_unit, fields=fields)
+    reading = read_options("kvtier" if read == "own" else read, block_tokens, time_unit, fields=fields, option="--from")
     with TraceSource(source) as trace:
         if trace.path and Path(out).is_file() and trace.path.samefile(out):
             raise InputError("is the trace itself, which would be overwritten", file=out)

@@ -78,10 +78,11 @@ def read_options(
     time_unit: str | None,
     tags: Sequence[str] = (),
     fields: str | None = None,
+    option: str = "--format",
 ) -> TraceOptions:
     """What `--format`, `--block-tokens`, `--time-unit` and `--fields` say about how traces are read.
 
-    Raises InputError.
+    `option` is what the format was given by. Raises InputError.
     """
     from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions, parse_fields
 
@@ -90,7 +91,7 @@ def read_options(
     if trace_format is not None or fields is not None:
         from kvtier_cli.traces.formats import TIMED_TRACE, find_format
 
-        trace_format = find_format(trace_format or TIMED_TRACE).name
+        trace_format = find_format(trace_format or TIMED_TRACE, option).name
     named = () if fields is None else parse_fields(fields)
     return TraceOptions(trace_format, block_tokens, cast("TimeUnit | None", time_unit), tuple(tags), named)
 

@@ -36,6 +36,7 @@ class TraceFormat:
 
 
 _REQUEST_TRACE: Final = "dynamo.request.trace.v1"
+_KV_EVENTS: Final = ("BlockStored", "BlockRemoved", "AllBlocksCleared")
 
 
 def _own(head: Head) -> Match:
@@ -84,9 +85,21 @@ def _weka(head: Head) -> Match:
 
 
 def _kv_events(head: Head) -> Match:
-    from kvtier_cli.traces.kv_events import sniff_kv_events
+    """Batches of events, as objects or as arrays."""
+    if any(_are_events(row.get("events")) for row in head.rows):
+        return Match.SURE
+    is_array = head.first.startswith("[") and any(f'"{name}"' in head.first for name in _KV_EVENTS)
+    is_cut = head.any_row("events", "ts") and '"BlockStored"' in head.first
+    return Match.SURE if is_array or is_cut else Match.NO
 
-    return sniff_kv_events(head) if '"Block' in head.text or '"AllBlocksCleared"' in head.text else Match.NO
+
+def _are_events(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    first = value[0]
+    if isinstance(first, dict):
+        return first.get("type") in _KV_EVENTS
+    return isinstance(first, list) and bool(first) and first[0] in _KV_EVENTS
 
 
 def _oracle_general(head: Head) -> Match:
@@ -144,15 +157,16 @@ DEFAULT: Final = FORMATS["mooncake"]
 """What lines of JSON are taken for that could be a trace, or a trace gone bad: its reader says what is wrong."""
 
 
-def find_format(name: str) -> TraceFormat:
-    """The format called `name`. Raises InputError for one that is unknown, or known and without the ids it takes."""
+def find_format(name: str, option: str = "--format") -> TraceFormat:
+    """The format called `name`, which `option` of the command line gave. Raises InputError for one that is unknown, or
+    known and without the ids it takes."""
     if found := FORMATS.get(name):
         return found
     if refused := next((each for each in REFUSED if each.name == name), None):
-        raise InputError(f"--format: {refused.looks} cannot be replayed: {refused.reason}", hint=refused.hint)
+        raise InputError(f"{option}: {refused.looks} cannot be replayed: {refused.reason}", hint=refused.hint)
     near = nearest(name, FORMATS)
     raise InputError(
-        f"--format: there is no format {shown(name)}", hint=f'Did you mean "{near}"?' if near else known_formats()
+        f"{option}: there is no format {shown(name)}", hint=f'Did you mean "{near}"?' if near else known_formats()
     )
 
 

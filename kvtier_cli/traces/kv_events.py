@@ -23,11 +23,9 @@ from kvtier_cli.traces.ids import canonical
 from kvtier_cli.traces.json_groups import JsonGroupsReader
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.reader import count
-from kvtier_cli.traces.sniff import Head, Match
 
 _STORED: Final = "BlockStored"
 _HASH_BITS: Final = (1 << 64) - 1
-_EVENTS: Final = (_STORED, "BlockRemoved", "AllBlocksCleared")
 
 _PLACED = re.compile(rb'\s*(?:\{.*?"events"\s*:|\[[^\[{]*,)\s*\[\s*\[')
 """A batch whose first event is an array."""
@@ -108,24 +106,6 @@ _Row = _Batch | _BatchOfPlaced | _Array | _ArrayOfPlaced
 
 _of_object = (msgspec.json.Decoder(_Batch).decode, msgspec.json.Decoder(_BatchOfPlaced).decode)
 _of_array = (msgspec.json.Decoder(_Array).decode, msgspec.json.Decoder(_ArrayOfPlaced).decode)
-
-
-def sniff_kv_events(head: Head) -> Match:
-    """Whether the first lines are batches of KV events, as objects or as arrays."""
-    if any(_are_events(row.get("events")) for row in head.rows):
-        return Match.SURE
-    is_array = head.first.startswith("[") and any(f'"{name}"' in head.first for name in _EVENTS)
-    is_cut = head.any_row("events", "ts") and '"BlockStored"' in head.first
-    return Match.SURE if is_array or is_cut else Match.NO
-
-
-def _are_events(value: object) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    first = value[0]
-    if isinstance(first, dict):
-        return first.get("type") in _EVENTS
-    return isinstance(first, list) and bool(first) and first[0] in _EVENTS
 
 
 def _decode_any(line: bytes) -> _Row:
