@@ -96,10 +96,11 @@ class DynamoAgenticReader(JsonLinesReader[_IntRow]):
         play, name = str(row.play_id), str(row.request_id)
         arrival = None if row.not_before_ms is None else self._time(row.not_before_ms, number, "$.not_before_ms")
         for index, dependency in enumerate(row.dependencies or ()):
-            before = self._arrivals_of.get((play, str(dependency.request_id)))
+            needed = play, str(dependency.request_id)
+            before = self._arrivals_of.get(needed)
             delay = self._time(dependency.delay_ms, number, f"$.dependencies[{index}].delay_ms")
-            if before is None:
-                self._unmet += 1
+            if before is None:  # it has no time, or is not there
+                self._unmet += needed not in self._arrivals_of
             elif arrival is None or arrival < before + delay:
                 arrival = self._time(before + delay, number, f"$.dependencies[{index}].delay_ms")
         self._arrivals_of[play, name] = arrival

@@ -61,6 +61,12 @@ def test_what_a_request_waits_for_and_never_came_is_passed_over_and_told(trace: 
     assert reader.warnings == ["1 dependency on a request that did not come before it was passed over"]
 
 
+def test_a_request_that_waits_for_one_without_a_time_has_none_either(trace: MakeTrace) -> None:
+    reader = read_trace(trace(HEADER, agent("a", None), agent("b", None, ("a", 5)), agent("c", 7, ("a", 5))))
+    assert [each.timestamp for each in reader] == [None, None, 7]
+    assert reader.warnings == []
+
+
 @pytest.mark.parametrize(
     ("header", "words"),
     [
