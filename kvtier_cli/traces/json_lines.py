@@ -165,7 +165,14 @@ class JsonLinesReader(TraceReader, Generic[Row]):
             ) from None
 
     def first_fall(self) -> int | None:
-        """See TraceReader; reads of each line the time alone."""
+        """See TraceReader; reads of each line the time alone.
+
+        Only where that tells of a fall and bad lines are left out, all is read: the fall may be one of theirs.
+        """
+        fall = self._first_fall_of_times()
+        return TraceReader.first_fall(self) if fall is not None and self._skip_bad else fall
+
+    def _first_fall_of_times(self) -> int | None:
         if self.TIME_UNIT is None:
             return None
         decode = self._arrivals()

@@ -41,9 +41,12 @@ class TimedTraceReader(JsonLinesReader[Any]):
         self._names = dict(zip(FIELD_NAMES, FIELD_NAMES, strict=True)) | dict(self.options.fields)
         self.IDS_FIELD = self._names["hash_ids"]
         self._unseen = {ours for ours, _ in self.options.fields}
+        self._decode: Callable[[bytes], Any] | None = None
 
     def _usual(self) -> Callable[[bytes], Any]:
-        return self._decoder(*FIELD_NAMES)
+        if self._decode is None:  # a type of its own, too dear to be made again for each bad line
+            self._decode = self._decoder(*FIELD_NAMES)
+        return self._decode
 
     _other = _usual
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -402,6 +403,35 @@ def test_requests_come_by_their_times_and_equal_ones_as_they_stand(name: str, op
     assert fall == start + 1
     in_order = reader_of(name, opened(example.lines(*[row(example, time=time) for time in (3, 3, 4)])))
     assert in_arrival_order(in_order) == (in_order, None)
+
+
+@pytest.mark.parametrize("name", [name for name, example in WITH_LINES.items() if example.time_key])
+def test_a_line_that_is_left_out_does_not_count_for_the_order(name: str, opened: Opened) -> None:
+    example = EXAMPLES[name]
+    bad = changed(row(example, time=9), example.ids_key, [None])
+    source = opened(example.lines(row(example, time=3), bad, row(example, time=5)))
+    assert reader_of(name, source, skip_bad=True).first_fall() is None
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """What is dropped in a cycle stays, as in a replay."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@line_formats
+@pytest.mark.usefixtures("no_collector")
+def test_many_bad_lines_take_no_memory(name: str, opened: Opened) -> None:
+    example = EXAMPLES[name]
+    bad = written_with(example, example.ids_key, b"[1 2]")
+    reader = reader_of(name, opened(example.lines(row(example), *[bad] * 300)), skip_bad=True)
+    before = len(gc.get_objects())
+    assert len(list(reader)) == 1
+    assert reader.bad_lines == 300
+    assert len(gc.get_objects()) - before < 300
 
 
 @pytest.mark.parametrize("name", [name for name, example in WITH_LINES.items() if example.block_size_key])
