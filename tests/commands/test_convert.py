@@ -65,6 +65,7 @@ def test_a_trace_from_stdin_goes_to_stdout(kvtier: RunsKvtier) -> None:
         (["t.jsonl", "t.jsonl"], "error: t.jsonl: is the trace itself, which would be overwritten\n"),
         (["t.jsonl", "out", "--to", "libcachesim-csv"], "error: t.jsonl: libcachesim-csv cannot hold where a request"),
         (["t.jsonl", "out", "--to", "csv"], 'error: --to: no traces are written as "csv"\n'),
+        (["t.jsonl", "out", "--from", "csv"], 'error: --from: there is no format "csv"\n'),
         (["t.jsonl", "-", "--json"], "error: the trace and --json both go to stdout\n"),
         (["none.jsonl", "out"], "error: none.jsonl: no such file\n"),
         (["bad.jsonl", "out"], "error: bad.jsonl:2:4: not JSON:"),
