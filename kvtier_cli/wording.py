@@ -1,4 +1,4 @@
-"""Foreign values and near misses in messages: safe to print, bounded in length. Formats nothing but messages."""
+"""Words of messages: foreign values made safe to print and short, near misses, numbers of things. Formats no more."""
 
 from __future__ import annotations
 
@@ -67,6 +67,11 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     by_folded = {candidate.casefold(): candidate for candidate in known}
     found = difflib.get_close_matches(word.casefold(), by_folded, n=1)
     return by_folded[found[0]] if found else None
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 step`, `1,204 blocks`; `plural` where it is not made with an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def one_of(words: Iterable[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
-from kvtier_cli.replay.reasons import count, row_reason, stop_reason, words_of
+from kvtier_cli.replay.reasons import row_reason, stop_reason, words_of
 from kvtier_cli.replay.story_model import Cell, RequestStory, StoryBlock
+from kvtier_cli.wording import count
 from tui.session.events import Event, EventKind
 
 Show = Callable[[str], str]

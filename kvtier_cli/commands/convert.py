@@ -84,7 +84,7 @@ def _tell(conversion: Conversion, name: str, out: str, options: Shared) -> None:
             "requests": conversion.requests - conversion.left_out,
             "blocks": conversion.blocks,
             "tags": conversion.tags,
-            "lost": [{"field": field, "requests": count} for field, count in lost.items()],
+            "lost": [{"field": field, "requests": requests} for field, requests in lost.items()],
             "lost_essentials": conversion.lost_essentials,
             "left_out": conversion.left_out,
             "sorted_from": conversion.sorted_from,
@@ -93,10 +93,11 @@ def _tell(conversion: Conversion, name: str, out: str, options: Shared) -> None:
         write("convert", body)
         return
     from kvtier_cli.render.console import plain
+    from kvtier_cli.wording import count
 
     stderr = options.stderr()
     text = (
-        f"{_count(conversion.requests - conversion.left_out, 'request')}, "
+        f"{count(conversion.requests - conversion.left_out, 'request')}, "
         f"{conversion.read_format} to {conversion.to.name}"
     )
     if not (lost or conversion.lost_essentials or conversion.left_out):
@@ -107,17 +108,13 @@ def _tell(conversion: Conversion, name: str, out: str, options: Shared) -> None:
         print(f"wrote {plain(out)}: {text}")
     for essential in conversion.lost_essentials:
         stderr.warn(plain(f"lost: {essential}"))
-    for field, count in lost.items():
-        stderr.warn(plain(f"lost: {field} of {_count(count, 'request')}"))
+    for field, requests in lost.items():
+        stderr.warn(plain(f"lost: {field} of {count(requests, 'request')}"))
     if conversion.left_out:
-        stderr.warn(f"left out: {_count(conversion.left_out, 'request')} that {conversion.to.name} cannot say")
+        stderr.warn(f"left out: {count(conversion.left_out, 'request')} that {conversion.to.name} cannot say")
     if conversion.sorted_from is not None:
         stderr.warn(f"out of order from line {conversion.sorted_from:,} on; the requests were sorted by arrival")
     for warning in conversion.warnings:
         stderr.warn(plain(f"{name}: {warning}"))
     if conversion.tags:
         stderr.note(plain(f"kept as tags: {', '.join(conversion.tags)}"))
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

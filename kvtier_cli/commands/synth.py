@@ -141,16 +141,13 @@ def _make(spec: SynthSpec, limit: int | None, references: int | None, written: s
         )
         return
     from kvtier_cli.render.console import plain
+    from kvtier_cli.wording import count
 
     text = (
-        f"{_count(made, 'request')} ({spec.kind}, seed {spec.seed}), {_count(blocks, 'block')}, "
+        f"{count(made, 'request')} ({spec.kind}, seed {spec.seed}), {count(blocks, 'block')}, "
         f"{100 * distinct / blocks:.1f} % distinct"
     )
     if out == "-":
         options.stderr().note(text)
     else:
         print(f"wrote {plain(out)}: {text}")
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -12,8 +12,8 @@ from kvtier_cli.replay.baseline import BaselineResult, Compared
 from kvtier_cli.replay.checks import CheckedRun, Checks
 from kvtier_cli.replay.figure_expr import Expression, Judged
 from kvtier_cli.replay.figure_names import Figure, Kind
-from kvtier_cli.replay.reasons import count
 from kvtier_cli.units import format_size
+from kvtier_cli.wording import count
 
 MOST = 20
 """Figures shown of those that left the baseline; `--verbose` and `--json` have them all."""

@@ -16,8 +16,9 @@ from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
 from kvtier_cli.replay.compare import LETTERS, Difference, Differences, Span
 from kvtier_cli.replay.compare_checks import FailOn
 from kvtier_cli.replay.figure_expr import Judged
-from kvtier_cli.replay.reasons import count, joined
+from kvtier_cli.replay.reasons import joined
 from kvtier_cli.units import format_size
+from kvtier_cli.wording import count
 
 BAR = 10
 _HEAD_WIDTH = 16

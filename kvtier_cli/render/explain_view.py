@@ -12,8 +12,9 @@ from kvtier_cli.render.story_view import shows, story_lines
 from kvtier_cli.replay.explain import Explanation, LifeStory
 from kvtier_cli.replay.life_words import LifeRow, life_rows, short_life, whereabouts
 from kvtier_cli.replay.pass_words import evicted_rows, pass_rows, promotion_sentence, store_sentence
-from kvtier_cli.replay.reasons import Show, count, row_reason, words_of
+from kvtier_cli.replay.reasons import Show, row_reason, words_of
 from kvtier_cli.replay.story_model import RequestStory
+from kvtier_cli.wording import count
 
 ROWS_AT_EACH_END: Final = 8
 """Of a long table so many rows are shown at its beginning and at its end, unless all are asked for."""

@@ -10,6 +10,7 @@ from kvtier_cli.render.mismatch_view import mismatch_text
 from kvtier_cli.render.noted_table import wrapped
 from kvtier_cli.render.state_view import whole_state_lines
 from kvtier_cli.replay.fixture_run import FixtureReport, Mismatch
+from kvtier_cli.wording import count
 
 MOST = 10
 """Mismatches shown of one fixture; `--verbose` and `--json` have them all."""
@@ -24,9 +25,9 @@ def report_lines(
     """
     rows = []
     for report in reports:
-        counted = _count(report.ops, "op")
+        counted = count(report.ops, "op")
         if report.expectations:
-            counted += f", {_count(report.expectations, 'expectation')}"
+            counted += f", {count(report.expectations, 'expectation')}"
         verdict = out.style(report.verdict, "bad" if report.mismatches else "good")
         rows.append([verdict, plain(report.file), plain(report.title), counted])
     mark = "…" if out.unicode else ".."
@@ -38,9 +39,9 @@ def report_lines(
         yield from _mismatch_lines(report, out, kept)
     failed = sum(bool(report.mismatches) for report in reports)
     if failed:
-        yield f"{failed:,} of {_count(len(reports), 'fixture')} failed."
+        yield f"{failed:,} of {count(len(reports), 'fixture')} failed."
     elif len(reports) > 1:
-        yield f"{_count(len(reports), 'fixture')}, none failed."
+        yield f"{count(len(reports), 'fixture')}, none failed."
 
 
 def _mismatch_lines(report: FixtureReport, out: Output, states: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
@@ -93,7 +94,3 @@ def mismatch_words(file: str, mismatch: Mismatch, out: Output) -> str:
     """Where and what was expected, and what was found, in one line."""
     place = file if mismatch.line is None else f"{file}:{mismatch.line}"
     return f"{plain(place)}  {plain(mismatch.what)}   {mismatch_text(mismatch, out)}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

@@ -9,7 +9,7 @@ from kvtier_cli.render.junit import Case, Suite
 from kvtier_cli.replay.baseline import Compared
 from kvtier_cli.replay.checks import CheckedRun, Checks
 from kvtier_cli.replay.fixture_run import FixtureReport
-from kvtier_cli.replay.reasons import count
+from kvtier_cli.wording import count
 
 
 def suite_of_fixture(report: FixtureReport) -> Suite:

@@ -14,10 +14,11 @@ from kvtier_cli.render.story_json import plain_values, story_as_json
 from kvtier_cli.render.story_view import shows, story_lines
 from kvtier_cli.replay.kvlog_file import LogHeader
 from kvtier_cli.replay.logged_life import LoggedLife, Reference, life_sentences, reference_rows
-from kvtier_cli.replay.reasons import count, row_reason, words_of
+from kvtier_cli.replay.reasons import row_reason, words_of
 from kvtier_cli.replay.story_model import RequestStory
 from kvtier_cli.tiering.topology import BUILT_IN
 from kvtier_cli.tiering.topology_file import INLINE
+from kvtier_cli.wording import count
 
 
 def logged_lines(

@@ -10,13 +10,13 @@ from kvtier_cli.render.console import Output, cell_width, columns, plain
 from kvtier_cli.render.facts import facts, joined
 from kvtier_cli.render.json_out import SCOPE
 from kvtier_cli.render.noted_table import NAME_WIDTH, wrapped
-from kvtier_cli.replay.reasons import count
 from kvtier_cli.replay.reasons import joined as listed
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.model import Locality, Medium
 from kvtier_cli.tiering.token_caps import LOAD_KEY, OFFLOAD_KEY
 from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from kvtier_cli.units import format_size
+from kvtier_cli.wording import count
 
 BAR = 25
 _SKIPPED = 3

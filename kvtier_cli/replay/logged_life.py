@@ -15,7 +15,8 @@ from kvtier_cli.replay.decision_log import DecisionLog
 from kvtier_cli.replay.life import Deed
 from kvtier_cli.replay.life_words import LifeRow, not_served
 from kvtier_cli.replay.outcomes import AbsentReason, Outcome
-from kvtier_cli.replay.reasons import Show, count, joined, words_of
+from kvtier_cli.replay.reasons import Show, joined, words_of
+from kvtier_cli.wording import count
 
 
 class Reference(NamedTuple):

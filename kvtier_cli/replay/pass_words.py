@@ -8,10 +8,11 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from kvtier_cli.replay.placements import Cause, How
-from kvtier_cli.replay.reasons import Show, count, joined
+from kvtier_cli.replay.reasons import Show, joined
 from kvtier_cli.replay.story_model import EvictedBlock, Look, RequestStory
 from kvtier_cli.tiering.model import LookupResult, Verdict
 from kvtier_cli.tiering.topology import PRIMARY_NAME
+from kvtier_cli.wording import count
 
 _ANSWERS: Final = {
     LookupResult.HIT: "hit",

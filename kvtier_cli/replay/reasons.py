@@ -15,6 +15,7 @@ from kvtier_cli.replay.story_model import Cell, RequestStory, StopStory, StoryBl
 from kvtier_cli.tiering.model import LookupResult, Verdict
 from kvtier_cli.tiering.token_caps import LOAD_KEY, OFFLOAD_KEY
 from kvtier_cli.tiering.topology import PRIMARY_NAME
+from kvtier_cli.wording import count
 
 Show = Callable[[str], str]
 
@@ -101,11 +102,6 @@ def stop_reason(story: RequestStory, show: Show = str) -> str:
 def words_of(outcome: Outcome) -> str:
     """An outcome as people write it: `gave up`, `absent`."""
     return outcome.value.replace("_", " ")
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 step`, `1,204 blocks`; `plural` where it is not made with an s."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def joined(names: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from kvtier_cli.traces.ids import canonical_ids
 from kvtier_cli.traces.json_lines import JsonLinesReader
 from kvtier_cli.traces.json_tags import Tags, tag_reader
 from kvtier_cli.traces.model import Request
-from kvtier_cli.traces.reader import count
+from kvtier_cli.wording import count
 
 _END: Final = "request_end"
 

@@ -22,7 +22,7 @@ from kvtier_cli.traces.compression import TraceFault
 from kvtier_cli.traces.ids import canonical
 from kvtier_cli.traces.json_groups import JsonGroupsReader
 from kvtier_cli.traces.model import Request
-from kvtier_cli.traces.reader import count
+from kvtier_cli.wording import count
 
 _STORED: Final = "BlockStored"
 _HASH_BITS: Final = (1 << 64) - 1

@@ -13,8 +13,9 @@ from typing import Final
 from kvtier_cli.errors import InputError
 from kvtier_cli.traces.lines import BLOCK_BYTES
 from kvtier_cli.traces.model import Request
-from kvtier_cli.traces.reader import TraceReader, count
+from kvtier_cli.traces.reader import TraceReader
 from kvtier_cli.traces.sniff import Head, Match
+from kvtier_cli.wording import count
 
 ONE_BLOCK: Final = "each access is read as a request of one block: no prompt and no prefix is in such a trace"
 

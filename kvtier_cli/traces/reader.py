@@ -12,6 +12,7 @@ from kvtier_cli.traces.lines import MAX_LINE_BYTES
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.options import AS_IT_SAYS, BLOCK_TOKENS, MAX_TOKENS, TimeUnit, TraceOptions
 from kvtier_cli.traces.source import TraceSource
+from kvtier_cli.wording import count
 
 MAX_TIMESTAMP = 1 << 63
 _KEPT_EXAMPLES = 3
@@ -262,8 +263,3 @@ class TraceReader(ABC):
         return InputError(
             "holds no request, only blank lines", file=self.source.name, hint="Expected one JSON object a line."
         )
-
-
-def count(number: int, word: str) -> str:
-    """`1 line`, `2 lines`."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
