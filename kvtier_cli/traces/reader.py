@@ -16,8 +16,6 @@ from kvtier_cli.wording import count
 
 MAX_TIMESTAMP = 1 << 63
 _KEPT_EXAMPLES = 3
-_NANOSECONDS = 6
-"""Decimals that a time in milliseconds keeps: below them is only what multiplying floats leaves behind."""
 
 
 class TraceReader(ABC):
@@ -186,9 +184,13 @@ class TraceReader(ABC):
         """A time of the trace in milliseconds."""
         if self._is_in_ms:
             return time
+        in_seconds = self._time_unit == "s"
         if isinstance(time, int):
-            return time * 1000 if self._time_unit == "s" else time / 1000
-        return round(time * 1000 if self._time_unit == "s" else time / 1000, _NANOSECONDS)
+            return time * 1000 if in_seconds else time / 1000
+        text = repr(time)
+        if "e" in text or "n" in text:  # very small or large, or no number
+            return time * 1000 if in_seconds else time / 1000
+        return float(f"{text}{'e3' if in_seconds else 'e-3'}")  # the point is moved: multiplying would change digits
 
     def _time(self, time: int | float, number: int, path: str = "$.timestamp") -> int | float:
         """A time of record `number` in milliseconds. Raises InputError for one beyond belief."""
