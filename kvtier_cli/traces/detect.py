@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from kvtier_cli.errors import InputError
 from kvtier_cli.traces.formats import DEFAULT, FORMATS, TIMED_TRACE, TraceFormat, find_format, known_formats
-from kvtier_cli.traces.json_faults import shown
+from kvtier_cli.traces.json_faults import bare
 from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.traces.reader import TraceReader
 from kvtier_cli.traces.refused import REFUSED
@@ -83,7 +83,7 @@ def detect_format(source: TraceSource) -> TraceFormat:
         looks = "CSV of no known format"
     else:
         looks = "text of no known format"
-    raise InputError(f"looks like {looks} (it starts with {shown(head.first)})", file=source.name, hint=known_formats())
+    raise InputError(f"looks like {looks} (it starts with {bare(head.first)})", file=source.name, hint=known_formats())
 
 
 def _refuse(source: TraceSource, head: Head) -> None:
@@ -110,7 +110,7 @@ def _unless_document(source: TraceSource, head: Head) -> TraceFormat:
         )
     keys = list(dict.fromkeys(key for row in head.rows for key in row))
     if keys and not _OF_A_REQUEST.intersection(keys) and '"hash_ids"' not in head.text:
-        named = ", ".join(shown(key) for key in keys[:_KEYS_SHOWN]) + (", …" if len(keys) > _KEYS_SHOWN else "")
+        named = ", ".join(bare(key) for key in keys[:_KEYS_SHOWN]) + (", …" if len(keys) > _KEYS_SHOWN else "")
         raise InputError(
             f"looks like JSON lines of no known format (its keys: {named})",
             file=source.name,

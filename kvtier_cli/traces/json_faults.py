@@ -72,8 +72,8 @@ def json_fault(
     )
 
 
-def shown(text: str) -> str:
-    """`text` from a file, fit for a message: short, and nothing in it that a terminal would act on."""
+def bare(text: str) -> str:
+    """`text` from a file without quotes, fit for a message: short, and nothing in it that a terminal would act on."""
     short = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in short)
 
@@ -97,11 +97,11 @@ def _locate(line: bytes, message: str, end: int) -> tuple[str, int]:
 def _syntax_words(reason: str, before: str, rest: str) -> str:
     item = _LAST_ITEM.search(before)
     behind = (item[0] if item else "").strip()
-    after = f" (after {shown(behind)})" if behind else ""
+    after = f" (after {bare(behind)})" if behind else ""
     token = _TOKEN.match(rest.strip())
     if reason == "truncated" or token is None:
         return f"the line ends before the request does{after}"
-    found = shown(token[0])
+    found = bare(token[0])
     if found in {"NaN", "Infinity", "-Infinity"}:
         return f"{found} is no JSON number{after}"
     if reason == "invalid character":
@@ -118,7 +118,7 @@ def _value_fault(message: str, file: str, number: int, what: str, fields: Sequen
     if unknown := _UNKNOWN.match(reason):
         near = nearest(unknown["name"], fields)
         hint = f'Did you mean "{near}"?' if near else f"Its fields are {', '.join(fields)}."
-        return InputError(f'a {what} has no field "{shown(unknown["name"])}"', file=file, line=number, hint=hint)
+        return InputError(f'a {what} has no field "{bare(unknown["name"])}"', file=file, line=number, hint=hint)
     words = _VALUE_WORDS.get(reason) or _UNION.sub(_alternatives, reason[:1].lower() + reason[1:])
     if path is None:
         words = words.replace("expected object", f"expected a JSON object (a {what})")

@@ -14,7 +14,7 @@ from typing import Final
 from kvtier_cli.errors import InputError
 from kvtier_cli.traces.compression import TraceFault
 from kvtier_cli.traces.ids import canonical
-from kvtier_cli.traces.json_faults import shown
+from kvtier_cli.traces.json_faults import bare
 from kvtier_cli.traces.lines import BoundedLines
 from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.oracle_general import ONE_BLOCK
@@ -82,7 +82,7 @@ class LibcachesimCsvReader(TraceReader):
         block = find([fields["hash_ids"].casefold()] if "hash_ids" in fields else _OBJECTS)
         if block is None or (time is None and "timestamp" in fields):
             raise TraceFault(
-                f"its header names no column of {'objects' if block is None else 'times'} ({shown(','.join(cells))})",
+                f"its header names no column of {'objects' if block is None else 'times'} ({bare(','.join(cells))})",
                 file=self.source.name,
                 line=number,
                 hint="Say which are: --fields timestamp=COLUMN,hash_ids=COLUMN",
@@ -101,7 +101,7 @@ class LibcachesimCsvReader(TraceReader):
         if at_time is not None:
             found = _number(cells[at_time])
             if found is None:
-                raise InputError(f"expected a time, got {shown(cells[at_time])}", file=file, line=number)
+                raise InputError(f"expected a time, got {bare(cells[at_time])}", file=file, line=number)
             time = self._time(found, number)
         return Request(self.requests, number, self.block_tokens, [canonical(cells[at_block])], None, time)
 

@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType
 from kvtier_cli.errors import InputError
 from kvtier_cli.traces.compression import TraceFault
 from kvtier_cli.traces.ids import LocalIds, canonical_ids
-from kvtier_cli.traces.json_faults import json_fault, shown
+from kvtier_cli.traces.json_faults import bare, json_fault
 from kvtier_cli.traces.json_groups import JsonGroupsReader
 from kvtier_cli.traces.json_tags import tag_reader
 from kvtier_cli.traces.lines import BLOCK_BYTES
@@ -195,7 +195,7 @@ class WekaReader(JsonGroupsReader[_Conversation]):
             return TraceFault("not UTF-8", file=file, line=content.count(b"\n", 0, found.start) + 1)
         except (ValueError, RecursionError):
             pass
-        return TraceFault("no JSON that can be read: " + shown(str(error)), file=file)
+        return TraceFault("no JSON that can be read: " + bare(str(error)), file=file)
 
 
 def _is_document(head: Head) -> bool:
