@@ -15,6 +15,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from kvtier_cli.errors import KvtierError
 from kvtier_cli.render.console import Output, plain
 from kvtier_cli.replay.story_model import RequestStory
+from kvtier_cli.traces.options import AS_IT_SAYS
 from tui import asking, themes
 from tui.bindings import ALL, Key, shown
 from tui.palette_commands import palette_commands
@@ -191,7 +192,7 @@ class Dashboard(App[None]):
 
     def open_file(self, file: str) -> None:
         """Show something else; where it cannot be opened, what is open stays."""
-        self._open(replace(self.asked, file=file, workspace=None))
+        self._open(replace(self.asked, file=file, workspace=None, reading=AS_IT_SAYS))
 
     def reopen(self, *, skip_bad: bool = False) -> None:
         """The same again, as it is now on disk."""

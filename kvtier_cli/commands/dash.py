@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvtier_cli.commands.inputs import FILTER_HELP, TopologyOption, given_filter, given_topology
+from kvtier_cli.commands.inputs import (
+    FILTER_HELP,
+    BlockTokensOption,
+    FieldsOption,
+    FormatOption,
+    TimeUnitOption,
+    TopologyOption,
+    given_filter,
+    given_topology,
+    read_options,
+)
 from kvtier_cli.commands.options import Shared, shared
 from kvtier_cli.errors import EnvironmentFault, ExitStatus, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kvtier_cli.traces.options import TraceOptions
     from tui.session.opening import Asked
 
 EXAMPLES = (
@@ -48,6 +59,10 @@ def command(
             "--workspace", metavar="DIR", envvar="KVTIER_WORKSPACE", help="The workspace to show.", show_default=False
         ),
     ] = None,
+    trace_format: FormatOption = None,
+    block_tokens: BlockTokensOption = None,
+    time_unit: TimeUnitOption = None,
+    fields: FieldsOption = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are no request.")] = False,
     theme: Annotated[
         str | None,
@@ -70,13 +85,16 @@ def command(
     if file == "-" and tiers == "-":
         raise InputError("the trace and --tiers both come from stdin", hint="Give the filter as text or @FILE.")
     _check_theme(theme)
+    reading = read_options(trace_format, block_tokens, time_unit, fields=fields)
     if web:
         if file == "-":
             raise InputError("--web cannot read a trace from stdin", hint="Give it a file.")
         options_given = {"--tiers": tiers, "--topology": topology, "--workspace": workspace, "--theme": theme}
+        options_given |= {"--format": trace_format, "--time-unit": time_unit, "--fields": fields}
+        options_given["--block-tokens"] = None if block_tokens is None else str(block_tokens)
         return _serve(file, options_given, host, port, skip_bad=skip_bad, ascii_only=options.ascii)
     _require_terminal(file)
-    asked = _asked(ctx, file, tiers, topology, workspace, skip_bad=skip_bad)
+    asked = _asked(ctx, file, tiers, topology, workspace, reading, skip_bad=skip_bad)
     return _show(asked, options, theme)
 
 
@@ -110,6 +128,7 @@ def _asked(
     tiers: str | None,
     topology: str | None,
     workspace: str | None,
+    reading: TraceOptions,
     *,
     skip_bad: bool,
 ) -> Asked:
@@ -137,7 +156,7 @@ def _asked(
         raise InputError("a file and --workspace", hint="Give one of them.")
     if chosen is not None and not typed and place is not None:
         chosen = None
-    return Asked(file, parse, text, chosen, place, skip_bad)
+    return Asked(file, parse, text, chosen, place, skip_bad, reading)
 
 
 def _show(asked: Asked, options: Shared, theme: str | None) -> int:

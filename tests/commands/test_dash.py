@@ -33,6 +33,7 @@ def test_without_a_terminal_it_names_the_commands_to_use_instead(kvtier: RunsKvt
         (["-", "--tiers", "-"], 2, "both come from stdin"),
         (["-", "--web"], 2, "cannot read a trace from stdin"),
         (["--port", "0"], 2, "port"),
+        (["t", "--format", "moncake"], 2, 'Did you mean "mooncake"?'),
     ],
 )
 def test_a_wrong_command_line_is_said(kvtier: RunsKvtier, args: list[str], status: int, said: str) -> None:

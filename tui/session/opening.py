@@ -10,7 +10,8 @@ from kvtier_cli.errors import InputError
 from kvtier_cli.shipped import shipped_fixture
 from kvtier_cli.tiering.filters import FilterParse, lint_against
 from kvtier_cli.tiering.topology import BUILT_IN, Topology
-from kvtier_cli.traces.detect import HEAD_BYTES, detect_format, looks_like_fixture
+from kvtier_cli.traces.detect import HEAD_BYTES, looks_like_fixture, read_trace
+from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.traces.source import KVLOG_MAGIC, STDIN, TraceSource
 from tui.session.show import Show
 
@@ -25,7 +26,7 @@ DEMO_FILTER: Final = "storage:local"
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the command line asks for. `parse` and `text`: the filter of all requests, None for their own; `topology`
-    None where none was named."""
+    None where none was named; `reading` what a trace leaves open."""
 
     file: str | None = None
     parse: FilterParse | None = None
@@ -33,6 +34,7 @@ class Asked:
     topology: Topology | None = None
     workspace: Path | None = None
     skip_bad: bool = False
+    reading: TraceOptions = AS_IT_SAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Opened:
 def open_asked(asked: Asked) -> Opened:
     """Open it. Raises InputError and EnvironmentFault as the readers do."""
     if asked.file is None:
+        _refuse_reading(asked, asked.workspace or "the demo")
         if asked.workspace is not None:
             return open_workspace_at(asked.workspace, asked)
         return open_demo(asked)
@@ -55,15 +58,23 @@ def open_asked(asked: Asked) -> Opened:
         from kvtier_cli.workspace.found import is_workspace
 
         if is_workspace(path):
+            _refuse_reading(asked, path)
             return open_workspace_at(path, asked)
     if asked.file != STDIN and _is_log(path):
+        _refuse_reading(asked, path)
         return _open_log(asked)
     source = TraceSource(asked.file)
-    if asked.file != STDIN and looks_like_fixture(source.head(HEAD_BYTES), asked.file):
+    if asked.file != STDIN and asked.reading.format is None and looks_like_fixture(source.head(HEAD_BYTES), asked.file):
         source.close()
+        _refuse_reading(asked, path)
         return _open_fixture(asked)
-    detect_format(source)  # raises for what is no trace
+    read_trace(source, asked.reading)  # raises for what is no trace, or not to be read so
     return _open_trace(source, asked, 0)
+
+
+def _refuse_reading(asked: Asked, what: Path | str) -> None:
+    if asked.reading != AS_IT_SAYS:
+        raise InputError("is no trace: --format, --fields, --time-unit and --block-tokens do not apply", file=str(what))
 
 
 def open_demo(asked: Asked) -> Opened:
@@ -93,7 +104,7 @@ def _open_trace(source: TraceSource, asked: Asked, start: int) -> Opened:
 
     topology = asked.topology or BUILT_IN
     parse = None if asked.parse is None else lint_against(asked.parse, topology.tiers)
-    show = TraceShow(source, topology, parse, asked.text, skip_bad=asked.skip_bad)
+    show = TraceShow(source, topology, parse, asked.text, reading=asked.reading, skip_bad=asked.skip_bad)
     return Opened(show, start, asked)
 
 

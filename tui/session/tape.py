@@ -8,6 +8,7 @@ from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against, parse_tier_filter
 from kvtier_cli.tiering.token_caps import BlockLimits
 from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.traces.source import TraceSource
 
 
@@ -18,11 +19,13 @@ class Tape:
     no request, and again each time it is asked to go on; what was read before it stays.
     """
 
-    def __init__(self, source: TraceSource, topology: Topology, *, skip_bad: bool = False) -> None:
+    def __init__(
+        self, source: TraceSource, topology: Topology, *, reading: TraceOptions = AS_IT_SAYS, skip_bad: bool = False
+    ) -> None:
         self.source = source
         self.topology = topology
         self.read_bytes = 0
-        self._run = TraceRun([source], topology, skip_bad=skip_bad, on_bytes=self._count_bytes)
+        self._run = TraceRun([source], topology, reading=reading, skip_bad=skip_bad, on_bytes=self._count_bytes)
         self._requests = RecordedRequests(self._run)
         self._fault: Exception | None = None
         self._parses: dict[int, tuple[FilterParse, FilterParse]] = {}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kvtier_cli.tiering.filters import FilterParse
 from kvtier_cli.tiering.topology import Topology
+from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
 from kvtier_cli.traces.source import TraceSource
 from tui.session.comparison import Comparison
 from tui.session.course import Course, Stop
@@ -39,13 +40,13 @@ class TraceShow:
         parse: FilterParse | None = None,
         text: str = "",
         *,
+        reading: TraceOptions = AS_IT_SAYS,
         skip_bad: bool = False,
     ) -> None:
         self.title = source.name
         self.topology = topology
-        self.skips_bad = skip_bad
         self.source = source
-        self.tape = Tape(source, topology, skip_bad=skip_bad)
+        self.tape = Tape(source, topology, reading=reading, skip_bad=skip_bad)
         self._names = [tier.name for tier in topology.tiers]
         self._set(Course(self.tape, Plan().changed(0, parse, text)))
 
