@@ -217,7 +217,10 @@ def document_with(**figures: Any) -> str:
         (document_with(outcomes={"absent": True}), ": $.figures.outcomes.absent: expected a number, found true"),
         (document_with(steps=[1]), ": $.figures.steps: expected a number, found a list"),
         (document_with(blocks=None), ": $.figures.blocks: expected a number, found null"),
-        ('{"schema": "kvtier.replay/1", "figures": {"blocks": NaN}}', ": $.figures.blocks: expected a number, found nan"),
+        (
+            '{"schema": "kvtier.replay/1", "figures": {"blocks": NaN}}',
+            ": $.figures.blocks: expected a number, found nan",
+        ),
     ],
 )
 def test_what_is_no_replay_document_is_refused(kvtier: RunsKvtier, tmp_path: Path, text: str, said: str) -> None:
