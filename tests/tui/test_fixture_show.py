@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_cli.replay.outcomes import Outcome
+from kvtier_cli.replay.reasons import headline
 from kvtier_cli.shipped import shipped_folder
 from kvtier_cli.tiering.model import LookupResult
 from tests.tui.shows import session_on
@@ -51,6 +52,27 @@ def test_whole_requests_are_told_as_their_last_pass_found_the_tiers() -> None:
     assert [block.holders for block in first.story.blocks] == [(), (), ()]  # stored only afterwards
     assert first.story.stop is not None
     assert first.story.stop.outcome is Outcome.ABSENT
+
+
+CAPPED = """
+topology: {primary: {capacity: 4}, tiers: [{name: t0}]}
+ops:
+  - {op: seed, tier: t0, blocks: [b1, b2, b3]}
+  - {op: run, id: r1, blocks: [b1, b2, b3], max_load_tokens: 16, max_offload_tokens: 0}
+"""
+
+
+def test_a_whole_request_with_a_cap_says_where_it_ends(tmp_path: Path) -> None:
+    file = tmp_path / "capped.yaml"
+    file.write_text(CAPPED)
+    story = after_op(session_on(file), 1).story
+    assert story is not None
+    assert [(block.outcome, block.tier) for block in story.blocks] == [
+        (Outcome.PROMOTED, "t0"),
+        (Outcome.UNREACHED, "t0"),
+        (Outcome.UNREACHED, "t0"),
+    ]
+    assert headline(story).startswith("The request's max_load_tokens ends before block 1.")
 
 
 FAILING = """

@@ -27,6 +27,27 @@ def test_at_the_end_the_figures_are_those_of_a_replay(text: str, trace: str) -> 
     assert snapshot.moment.figures == plain_run(text, trace).run()
 
 
+@pytest.mark.parametrize("text", ["own", "local"])
+def test_requests_keep_the_caps_that_they_carry(text: str, tmp_path: Path) -> None:
+    caps = [{}, {"max_load_tokens": 1024}, {"max_offload_tokens": 1536}, {"max_load_tokens": 0}]
+    lines = Path(CHAT).read_text().splitlines()
+    requests = [{**json.loads(line), "kv_transfer_params": caps[at % 4]} for at, line in enumerate(lines)]
+    trace = tmp_path / "capped.jsonl"
+    trace.write_text("".join(f"{json.dumps(request)}\n" for request in requests))
+    session = chat_session(text, start=0, trace=str(trace))
+    session.seek(10**9)
+    moment = session.run_until_idle().moment
+    figures = plain_run(text, str(trace)).run()
+    assert figures["unreached_capped"]
+    assert moment is not None
+    assert moment.figures == figures
+    session.seek(97)
+    moment = session.run_until_idle().moment
+    parse = draft_of(text, demo_topology()).parse
+    assert moment is not None
+    assert moment.story == request_story(plain_run(text, str(trace)), 97, parse)
+
+
 @pytest.mark.parametrize("request_number", [0, 97, SKIPPED, 298])
 def test_a_request_is_told_as_a_lookup_after_its_history_tells_it(request_number: int) -> None:
     session = chat_session(start=298)

@@ -150,7 +150,7 @@ class OpStories(Observer):
         outcome, tier = Outcome.UNREACHED, next((name for name in holders if name != PRIMARY_NAME), None)
         if at < served and look is not None:
             outcome, tier = Outcome.PRIMARY if look.promotion is None else Outcome.PROMOTED, look.promotion
-        elif stop is not None and at == stop.at:
+        elif stop is not None and at == stop.at and stop.outcome is not Outcome.UNREACHED:
             outcome, tier = stop.outcome, stop.tier
         if look is None:
             cells = tuple(Cell.HOLDS if name in holders else Cell.BLANK for name in (PRIMARY_NAME, *names))
