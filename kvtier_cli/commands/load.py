@@ -185,19 +185,19 @@ def _show(
     options: Shared,
 ) -> None:
     if options.json:
-        from kvtier_cli.commands.replay import _run_document
+        from kvtier_cli.commands.replay_traces import run_document
         from kvtier_cli.render.json_out import write
         from kvtier_cli.tiering.topology_write import topology_as_json
 
         shape = {"name": space.topology.name, **topology_as_json(space.topology)}
-        document = _run_document(names, run, given, figures, [*before, *run.warnings], times)
+        document = run_document(names, run, given, figures, [*before, *run.warnings], times)
         write("load", {"workspace": str(space.path), "topology": shape, **document})
         return
-    from kvtier_cli.commands.replay import _warn
+    from kvtier_cli.commands.replay_traces import tell
     from kvtier_cli.render.replay_view import replay_lines
 
-    _warn(before, options)
+    tell(before, options)
     parse = None if given is None else given.parse
     for line in replay_lines(names, figures, space.topology, parse, run.loop.block_tokens, options.stdout(), times):
         print(line)
-    _warn(run.warnings, options)
+    tell(run.warnings, options)
