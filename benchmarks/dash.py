@@ -2,9 +2,10 @@
 
 python -m benchmarks.dash [--trace FILE | --blocks N] [--keys N] [--json]
 
-Without a trace one of a million references is made: requests of 25 blocks, ten of them seen before. The replay behind
-the screen is measured in seconds on a processor, those of the screen included, against the same replay without one: the
-clock says little on a machine that does other work, and one interpreter lock lets only one of both run anyway.
+Without a trace one of a million references is made: requests of 25 blocks, ten of them seen before. The peers, in the
+same run: a Textual application that shows a number which a key counts up, and the same replay without a screen. The
+replay behind the screen is measured twice, without keys, by the clock and in seconds on a processor, those of the
+screen included; the clock says little on a machine that does other work. Keys are measured while it runs and after it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,27 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 ROWS, COLUMNS = 60, 200
 CHILD = "--child"
+SEEKS = 40
+
+NOTHING = """
+from textual.app import App
+from textual.widgets import Static
+class Counter(App):
+    count = 0
+    def compose(self):
+        yield Static("count 0.")
+    def on_key(self):
+        self.count += 1
+        self.query_one(Static).update(f"count {self.count}.")
+Counter().run()
+"""
+"""The peer."""
 
 
 def make_trace(path: Path, blocks: int) -> None:
@@ -40,29 +56,33 @@ def make_trace(path: Path, blocks: int) -> None:
 
 
 def child(out: Path, trace: str) -> None:
-    """The dashboard, telling in `out` how many seconds on a processor its replay took."""
+    """The dashboard, telling in `out` how many seconds its replay took."""
     from kvtier_cli.render.console import Output
     from tui.run import run_dashboard
     from tui.session import session as module
     from tui.session.opening import Asked
 
     turn = module.Session.turn
-    started: list[float] = []
+    started: list[tuple[float, float]] = []
 
     def timed(self: module.Session) -> bool:
-        if not started:
-            started.append(time.process_time())
+        if self.snapshot.moment is not None and not started:  # the first picture is another figure
+            started.append((time.perf_counter(), time.process_time()))
         more = turn(self)
         if not more and self.snapshot.is_total and not out.exists():
-            out.write_text(json.dumps({"seconds": time.process_time() - started[0]}))
+            clock, processor = started[0]
+            took = {"clock": time.perf_counter() - clock, "processor": time.process_time() - processor}
+            part = out.with_suffix(".part")
+            part.write_text(json.dumps(took))
+            part.rename(out)
         return more
 
     module.Session.turn = timed  # type: ignore[method-assign]
     run_dashboard(Asked(trace), Output(color=True))
 
 
-def headless(trace: str) -> float:
-    """Seconds on a processor of the same replay without a dashboard."""
+def headless(trace: str) -> dict[str, float]:
+    """Seconds of the same replay without a dashboard."""
     import gc
 
     from kvtier_cli.replay.trace_run import TraceRun
@@ -70,10 +90,36 @@ def headless(trace: str) -> float:
     from kvtier_cli.traces.source import TraceSource
 
     gc.disable()
-    started = time.process_time()
+    clock, processor = time.perf_counter(), time.process_time()
     with TraceSource(trace) as source:
         TraceRun([source], BUILT_IN).run()
-    return time.process_time() - started
+    return {"clock": time.perf_counter() - clock, "processor": time.process_time() - processor}
+
+
+def seeks(trace: str) -> list[float]:
+    """Milliseconds from an order to go to a request, in a trace that is replayed, until its story is there."""
+    import random
+
+    from tui.session.opening import Asked, open_asked
+    from tui.session.session import Session
+
+    session = Session(open_asked(Asked(trace)).show)
+    total = session.run_until_idle().total
+    places, times = random.Random(1), []  # noqa: S311 - places to look at, no secret
+    for _ in range(SEEKS):
+        session.seek(places.randrange(total))
+        started = time.perf_counter()
+        session.turn()
+        while session.snapshot.moment is None or session.snapshot.moment.index != session.snapshot.cursor:
+            session.turn()
+        times.append(1e3 * (time.perf_counter() - started))
+    return times
+
+
+def in_a_process(work: Callable[[str], object], trace: str) -> str:
+    """What `work` comes to in a process of its own, as JSON."""
+    code = f"import json, sys; from benchmarks.dash import {work.__name__} as work; print(json.dumps(work(sys.argv[1])))"
+    return subprocess.run([sys.executable, "-c", code, trace], check=True, capture_output=True, text=True, cwd=CHECKOUT).stdout
 
 
 class Terminal:
@@ -101,6 +147,19 @@ class Terminal:
         os.write(self._ours, key.encode())
         return 1e3 * self.until(text)
 
+    def keys(self, key: str, text: str, count: int, first: int = 1) -> list[float]:
+        """Milliseconds of each of so many keys, which draw `text` with a number from `first` on."""
+        times = []
+        for number in range(first, first + count):
+            times.append(self.key(key, f"{text}{number}"))
+            self.drain(0.05)
+        return times
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+        os.close(self._ours)
+
     def drain(self, seconds: float) -> None:
         """Read what is drawn for that long."""
         end = time.perf_counter() + seconds
@@ -111,27 +170,51 @@ class Terminal:
 
 def measure(trace: str, keys: int) -> dict[str, float]:
     """The figures."""
-    found: dict[str, float] = {"headless_seconds": headless(trace)}
+    found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "replayed.json"
-        started = time.perf_counter()
-        terminal = Terminal([sys.executable, "-m", "benchmarks.dash", CHILD, str(out), trace])
-        terminal.until("Request r0")
-        found["first_picture_seconds"] = time.perf_counter() - started
-        while not out.exists():
-            terminal.drain(0.2)
-        found["replayed_seconds"] = json.loads(out.read_text())["seconds"]
-        terminal.drain(1.0)
-        times = []
-        for number in range(1, keys + 1):
-            times.append(terminal.key("]", f"Request r{number}"))
-            terminal.drain(0.05)
-        found["key_median_ms"] = statistics.median(times)
-        found["key_p95_ms"] = statistics.quantiles(times, n=20)[18]
-        terminal.process.terminate()
-        terminal.process.wait()
-    found["speed_behind"] = found["headless_seconds"] / found["replayed_seconds"]
+        _measure_peer(found, keys)
+        alone = json.loads(in_a_process(headless, trace))
+        for keyed in (False, True):
+            out = Path(folder) / f"replayed-{keyed}.json"
+            started = time.perf_counter()
+            terminal = Terminal([sys.executable, "-m", "benchmarks.dash", CHILD, str(out), trace])
+            terminal.until("Request r0")
+            first = time.perf_counter() - started
+            found["first_picture_seconds"] = min(first, found.get("first_picture_seconds", first))
+            during: list[float] = []
+            while not out.exists():
+                if keyed:
+                    during += terminal.keys("]", "Request r", 1, len(during) + 1)
+                else:
+                    terminal.drain(0.1)
+            if keyed:
+                _add_times(found, "key_while_replaying", during)
+                terminal.drain(0.5)
+                _add_times(found, "key_after", terminal.keys("]", "Request r", keys, len(during) + 1))
+            else:
+                for name, seconds in json.loads(out.read_text()).items():
+                    found[f"headless_{name}_seconds"] = alone[name]
+                    found[f"replayed_{name}_seconds"] = seconds
+                    found[f"speed_behind_{name}"] = alone[name] / seconds
+            terminal.end()
+        _add_times(found, "seek", json.loads(in_a_process(seeks, trace)))
     return found
+
+
+def _measure_peer(found: dict[str, float], keys: int) -> None:
+    started = time.perf_counter()
+    peer = Terminal([sys.executable, "-c", NOTHING])
+    peer.until("count 0.")
+    found["peer_first_picture_seconds"] = time.perf_counter() - started
+    peer.drain(0.5)
+    _add_times(found, "peer_key", [peer.key("]", f"count {number}.") for number in range(1, keys + 1)])
+    peer.end()
+
+
+def _add_times(found: dict[str, float], name: str, times: Sequence[float]) -> None:
+    found[f"{name}_median_ms"] = statistics.median(times)
+    found[f"{name}_p95_ms"] = statistics.quantiles(times, n=20)[18] if len(times) > 1 else times[0]
+    found[f"{name}_count"] = len(times)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -154,7 +237,7 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps(found, indent=2))
     else:
         for name, value in found.items():
-            print(f"{name:24}{value:10.3f}")
+            print(f"{name:28}{value:10.3f}")
     return 0
 
 

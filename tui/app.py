@@ -145,6 +145,7 @@ class Dashboard(App[None]):
         compared = self._compare_screen
         if comparison is not None and compared is not None and compared.is_mounted:
             compared.show(comparison.view)
+            self.call_after_refresh(self.session.drawn)
         snapshot, main = self.session.snapshot, self.main
         if snapshot.fault is not self._fault:
             self._fault = snapshot.fault
@@ -160,6 +161,7 @@ class Dashboard(App[None]):
         if snapshot.moment is not None and self._pass is not None:
             snapshot = replace(snapshot, moment=at_pass(snapshot.moment, self._pass))
         main.show(snapshot)
+        self.call_after_refresh(self.session.drawn)
 
     @property
     def is_up_to_date(self) -> bool:

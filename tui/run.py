@@ -15,6 +15,9 @@ from tui.config import config_path, read_settings
 from tui.session.opening import Asked, open_asked
 from tui.session.session import Session
 
+SWITCH = 0.0005
+"""Seconds that one thread works before another has its turn."""
+
 
 def run_dashboard(asked: Asked, out: Output, *, theme: str | None = None) -> int:
     """Open what was asked for and show it until the user quits. Raises as `open_asked` does, before the screen is
@@ -29,11 +32,15 @@ def run_dashboard(asked: Asked, out: Output, *, theme: str | None = None) -> int
     app.remarks = (*settings.remarks, *opened.show.warnings)
     # A replay makes millions of objects and no cycles. What there is when it is through stays until the end.
     gc.disable()
+    # The replay keeps the processor for that long when a key comes; and a key takes several turns.
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
     app.on_replayed = _collect_what_comes
     try:
         app.run()
     finally:
         gc.enable()
+        sys.setswitchinterval(switch)
         app.session.show.close()
     return app.return_code or ExitStatus.DONE
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kvtier_cli.replay.checkpoint import CheckpointKeeper, restore
 from kvtier_cli.replay.loop import Served
 from kvtier_cli.replay.outcomes import Outcome
-from kvtier_cli.replay.slice import Slice, save_slice
-from kvtier_cli.replay.slice_text import Origin
 from kvtier_cli.replay.story import tell_story
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.model import BlockKey
@@ -25,6 +22,10 @@ from tui.session.resident import ResidentBlocks
 from tui.session.rows import RequestRows
 from tui.session.tape import Tape
 from tui.session.views import Moment
+
+if TYPE_CHECKING:
+    from kvtier_cli.replay.checkpoint import CheckpointKeeper
+    from kvtier_cli.replay.slice import Slice
 
 Stop = Callable[[], bool]
 """Whether to stop working and come back later."""
@@ -50,7 +51,7 @@ class Course:
         self._marked: dict[int, int] = {}
         self._ahead = self._new_run()
         self.rows.watch(self._ahead)
-        self._checkpoints = CheckpointKeeper(self._ahead)
+        self._keeper: CheckpointKeeper | None = None
         self._here = self._new_run()
         self._events = EventLog(self._here.manager)
         self._here.listen(self._events)
@@ -61,16 +62,25 @@ class Course:
     def _new_run(self) -> TraceRun:
         return TraceRun([], self.tape.topology, table=self.tape.table)
 
+    @property
+    def _checkpoints(self) -> CheckpointKeeper:
+        """Made when the run ahead sets out: the first picture needs none, nor what comes with them."""
+        if self._keeper is None:
+            from kvtier_cli.replay.checkpoint import CheckpointKeeper
+
+            self._keeper = CheckpointKeeper(self._ahead)
+        return self._keeper
+
     # Ahead
 
     def advance(self, stop: Stop) -> bool:
         """Replay ahead until `stop` says so or the trace ends; whether there is more to do."""
-        tape, rows, run = self.tape, self.rows, self._ahead
+        tape, rows, run, checkpoints = self.tape, self.rows, self._ahead, self._checkpoints
         index = rows.count
         while tape.has(index):
             served = self._replay(run, index)
             rows.finished(served.loaded, served.passes)
-            self._checkpoints.keep()
+            checkpoints.keep()
             index += 1
             if stop():
                 return True
@@ -130,6 +140,10 @@ class Course:
 
     def saved(self, index: int) -> Slice:
         """Request `index` as a scripted fixture that by itself comes to the same. Raises InputError where none does."""
+        from kvtier_cli.replay.checkpoint import restore
+        from kvtier_cli.replay.slice import save_slice
+        from kvtier_cli.replay.slice_text import Origin
+
         tape, run = self.tape, self._new_run()
         restore(run, self._checkpoints.at_or_before(index))
         while run.loop.requests < index:
@@ -153,6 +167,8 @@ class Course:
 
     def _go_towards(self, index: int) -> None:
         """Put the run at the cursor somewhere before `index`, as near as that is cheap."""
+        from kvtier_cli.replay.checkpoint import restore
+
         self._target = index
         run, at = self._here, self._here.loop.requests
         checkpoint = self._checkpoints.at_or_before(max(0, index - TOLD_BEFORE))

@@ -38,6 +38,10 @@ MARK_WORDS: Final = {
     Mark.GIVE_UP: "request given up",
 }
 
+_FOR_DRAWING: Final = 0.05
+_FOR_THE_FIRST: Final = 1.0
+"""Seconds to leave the processor to whoever draws what an order came to; the first picture takes its time."""
+
 Order = Callable[[], None]
 
 
@@ -74,6 +78,8 @@ class Session:
         self._searching: tuple[Mark, int, bool] | None = None
         self._more = True
         self._serial = 0
+        self._undrawn = False
+        self._for_drawing = _FOR_THE_FIRST
         self.comparison: Comparison | None = None
         self.snapshot = self._snapshot(None)
 
@@ -145,11 +151,24 @@ class Session:
     # Work
 
     def work(self, is_over: Callable[[], bool]) -> None:
-        """Do what there is to do until `is_over`; sleeps while there is nothing."""
+        """Do what there is to do until `is_over`; sleeps while there is nothing, and while what an order came to is
+        drawn: two threads that both work take turns, and each turn would cost the picture some milliseconds."""
         while not is_over():
-            if not self.turn() and not self._orders:
+            more = self.turn()
+            self._wake.clear()
+            if self._orders:
+                continue
+            if self._undrawn:
+                self._wake.wait(self._for_drawing)
+                self._undrawn, self._for_drawing = False, _FOR_DRAWING
+            elif not more:
                 self._wake.wait(self._pause())
-                self._wake.clear()
+
+    def drawn(self) -> None:
+        """The last that `on_change` told of is on the screen."""
+        if self._undrawn:
+            self._undrawn = False
+            self._wake.set()
 
     def _pause(self) -> float:
         speed = SPEEDS[self._speed]
@@ -180,8 +199,8 @@ class Session:
             return False
         if self.comparison is not None:
             more = self.comparison.work(self._until(_SLICE))
-            if ordered and self.on_change is not None:
-                self.on_change()
+            if ordered:
+                self._tell()
             return more
         self._tick()
         moment = self.snapshot.moment
@@ -247,7 +266,9 @@ class Session:
 
     def _seek(self, index: int) -> None:
         self._said, self._block, self._searching = "", None, None
-        last = self.show.total - 1 if self.show.is_total else max(self.show.listing.count, self.show.total) - 1
+        show = self.show
+        # How much a trace has is not known before more of it is read; there may always be one more.
+        last = show.total - 1 if show.is_total else max(show.listing.count - 1, show.total - 1, self._cursor + 1)
         self._cursor = min(max(index, 0), max(last, 0))
 
     def _play(self, playing: bool) -> None:
@@ -335,7 +356,12 @@ class Session:
 
     def _publish(self, tell: bool, moment: Moment | None = None) -> None:
         self.snapshot = self._snapshot(moment or self.snapshot.moment)
-        if tell and self.on_change is not None:
+        if tell:
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.on_change is not None:
+            self._undrawn = True
             self.on_change()
 
     def _snapshot(self, moment: Moment | None) -> Snapshot:
