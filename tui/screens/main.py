@@ -240,7 +240,7 @@ class MainScreen(Screen[None]):
         event.stop()
         self.dashboard.block = event.block
         for pane in self.query(WhyPane):
-            pane.refresh()
+            pane.refresh_changed()
         self.query_one("#blocks", BlocksPane).look_at(event.block)
 
     def on_request_pane_other_request(self, event: RequestPane.OtherRequest) -> None:

@@ -33,7 +33,7 @@ class ComparePane(Pane):
     def show_view(self, view: ComparisonView) -> None:
         """Draw another view."""
         self.view = view
-        self.refresh()
+        self.refresh_changed()
 
 
 def served(code: int) -> bool:
@@ -279,7 +279,7 @@ class DifferencesPane(ListPane):
 
     def show_view(self, view: ComparisonView) -> None:
         self.view = view
-        self.refresh()
+        self.refresh_changed()
 
     def pane_title(self) -> str:
         view = self.view

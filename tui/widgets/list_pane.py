@@ -80,6 +80,16 @@ class ListPane(Pane, can_focus=True):
 
     def look_at(self, index: int, *, margin: int = 0) -> None:
         """Put the cursor on a row and scroll as little as is needed for it to be seen."""
+        self.reach(index, margin=margin)
+        self.refresh_changed()
+
+    def centre(self, index: int) -> None:
+        """Put the cursor on a row and the row where much of what is before it and some of what follows is seen."""
+        self.reach_centred(index)
+        self.refresh_changed()
+
+    def reach(self, index: int, *, margin: int = 0) -> None:
+        """`look_at`, without drawing it."""
         self.cursor = max(0, min(index, max(self.count - 1, 0)))
         visible = self.rows_visible
         margin = min(margin, (visible - 1) // 2)
@@ -88,14 +98,12 @@ class ListPane(Pane, can_focus=True):
         elif self.cursor >= self.first + visible - margin:
             self.first = self.cursor - visible + 1 + margin
         self.first = max(0, min(self.first, max(self.count - visible, 0)))
-        self.refresh()
 
-    def centre(self, index: int) -> None:
-        """Put the cursor on a row and the row where much of what is before it and some of what follows is seen."""
+    def reach_centred(self, index: int) -> None:
+        """`centre`, without drawing it."""
         self.cursor = max(0, min(index, max(self.count - 1, 0)))
         visible = self.rows_visible
         self.first = max(0, min(self.cursor - 2 * visible // 3, self.count - visible))
-        self.refresh()
 
     def on_resize(self) -> None:
         self.centre(self.cursor)
@@ -141,7 +149,7 @@ class ListPane(Pane, can_focus=True):
 
     def _scroll(self, by: int) -> None:
         self.first = max(0, min(self.first + by, max(self.count - self.rows_visible, 0)))
-        self.refresh()
+        self.refresh_changed()
 
     def on_click(self, event: events.Click) -> None:
         index = self.first + event.y - self.top - self.HEAD

@@ -14,6 +14,8 @@ from tui.widgets.list_pane import ListPane
 
 _TITLES = {Kind.TRACE: "Requests", Kind.FIXTURE: "Ops", Kind.WORKSPACE: "Lookups", Kind.LOG: "Requests"}
 _NOTE = 17
+_KEPT = 512
+"""So many lines are kept; most of those that are visible were so before."""
 
 
 @lru_cache(maxsize=512)
@@ -34,6 +36,10 @@ def blocks_line(codes: bytes, room: int, out: Output) -> Line:
 class RequestsPane(ListPane):
     """The row of the request on show has the mark; those behind it are still to come."""
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: dict[tuple[RowView, bool, bool, int], Line] = {}
+
     def pane_title(self) -> str:
         snapshot = self.snapshot
         if snapshot is None:
@@ -51,20 +57,27 @@ class RequestsPane(ListPane):
         anew = self.snapshot is None or self.snapshot.listing is not snapshot.listing
         self.snapshot = snapshot
         if anew or abs(self.cursor - snapshot.cursor) > self.rows_visible:
-            self.centre(snapshot.cursor)
+            self.reach_centred(snapshot.cursor)
         elif self.cursor != snapshot.cursor:
-            self.look_at(snapshot.cursor, margin=max(1, self.rows_visible // 4))
-        self.refresh()
+            self.reach(snapshot.cursor, margin=max(1, self.rows_visible // 4))
+        self.refresh_changed()
 
     def row(self, index: int, width: int) -> Line:
         snapshot = self.snapshot
         if snapshot is None or index >= snapshot.known:
             return []
         row = snapshot.listing.row(index)
-        here = index == snapshot.cursor
+        asked = row, index == snapshot.cursor, index > snapshot.cursor, width
+        if asked not in self._lines:
+            if len(self._lines) >= _KEPT:
+                self._lines.clear()
+            self._lines[asked] = self._line(*asked)
+        return self._lines[asked]
+
+    def _line(self, row: RowView, here: bool, ahead: bool, width: int) -> Line:
         mark = ("►" if self.out.unicode else ">") if here else " "
         name = padded(cut(plain(row.label), 8, mark_of(self.out)), 8)
-        style = "bold" if here else "muted" if index > snapshot.cursor else "text"
+        style = "bold" if here else "muted" if ahead else "text"
         line: Line = [(mark, "bold"), (name, style), (padded(row.count, 8, ">") + "  ", style)]
         note = self._note(row)
         room = width - width_of(line) - _NOTE - 2

@@ -19,7 +19,7 @@ class WhyPane(Pane):
     def show(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.styles.height = self.top + 2 + len(snapshot.topology.tiers) + (1 if self.dashboard.is_tall else 0)
-        self.refresh()
+        self.refresh_changed()
 
     def _block(self) -> tuple[Moment, RequestStory, StoryBlock] | None:
         moment = None if self.snapshot is None else self.snapshot.moment
