@@ -382,7 +382,7 @@ class TieringManager:
             "requests": [(request.context, request.dump_state()) for request in self.requests.values()],
             "loads": {req_id: [tuple(keys) for keys in loads] for req_id, loads in self._loads.items()},
             "polled": self._polled,
-            "scans": dict(self._scans),
+            "filters": tuple(self._scans),
             "holds_promotions": self._lookup.holds_promotions,
         }
 
@@ -396,8 +396,10 @@ class TieringManager:
         self.primary.load_state(state["primary"], policy)
         self.transfers.load_state(state["transfers"])
         self.counters.load_state(state["counters"])
-        self._scans = dict(state["scans"])
+        self._scans = {}
         self._last_filter, self._last_scan = None, []
+        for load_filter in state["filters"]:  # the state may be of another manager, whose tiers are not these
+            self._scan(load_filter)
         self.requests.clear()
         for context, kept in state["requests"]:
             request = self.requests[context.req_id] = RequestState(context, self._scan(context.load_filter))

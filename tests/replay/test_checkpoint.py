@@ -114,6 +114,25 @@ def test_a_checkpoint_outlives_another_course_and_those_taken_on_it(
         assert played(run, requests) == course
 
 
+@given(topology=topologies, seed=st.integers(0, 10**6), start=st.integers(1, 11))
+def test_another_run_over_the_same_table_goes_on_from_a_checkpoint_as_the_first_did(
+    folder: Path, topology: Topology, seed: int, start: int
+) -> None:
+    with run_of(folder / "trace.jsonl", trace_of(seed, 12), topology) as run:
+        requests = RecordedRequests(run)
+        for _ in requests.steps(start):
+            pass
+        checkpoint = take(run)
+        course = played(run, requests)
+        other = TraceRun([], topology, table=run.loop.table)
+        other.loop.mark_faulty(range(len(run.loop.table)))
+        restore(other, checkpoint)
+        for index, (served, seen) in enumerate(course, start):
+            numbers = requests.numbers(index)
+            assert other.loop.replay(numbers, requests.filter_of(index), other.loop.first_new(numbers)) == served
+            assert [other.figures(), manager_state(other.manager)] == list(seen[:2])
+
+
 def test_blocks_that_are_seen_again_after_going_back_are_as_cold_as_the_first_time(folder: Path) -> None:
     """The table of blocks has them all by then; what counts is what the requests before have had."""
     topology = Topology(primary=PrimarySpec(4))
