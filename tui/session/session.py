@@ -26,6 +26,9 @@ _SLICE: Final = 0.1
 _FAST_SLICE: Final = 0.15
 """At full speed a picture is made that often."""
 
+_PICTURES: Final = 10
+"""At the other speeds so many a second at most."""
+
 _PAUSE: Final = 0.25
 _SHORTEST_PAUSE: Final = 0.03
 """Seconds to sleep while there is nothing to do but to wait for the next request to be due."""
@@ -255,6 +258,8 @@ class Session:
             return
         self._credit += passed * speed
         whole = int(self._credit)
+        if whole * _PICTURES < speed:  # a picture of each request would cost the replay its speed
+            whole = 0
         self._credit -= whole
         last = self.show.listing.count - 1
         if whole:
