@@ -98,14 +98,18 @@ def headless(trace: str) -> dict[str, float]:
 
 def seeks(trace: str) -> list[float]:
     """Milliseconds from an order to go to a request, in a trace that is replayed, until its story is there."""
+    import gc
     import random
 
     from tui.session.opening import Asked, open_asked
     from tui.session.session import Session
 
+    gc.disable()
     session = Session(open_asked(Asked(trace)).show)
     total = session.run_until_idle().total
-    places, times = random.Random(1), []  # noqa: S311 - places to look at, no secret
+    gc.freeze()  # as the dashboard does
+    gc.enable()
+    places, times = random.Random(1), []
     for _ in range(SEEKS):
         session.seek(places.randrange(total))
         started = time.perf_counter()
@@ -118,8 +122,10 @@ def seeks(trace: str) -> list[float]:
 
 def in_a_process(work: Callable[[str], object], trace: str) -> str:
     """What `work` comes to in a process of its own, as JSON."""
-    code = f"import json, sys; from benchmarks.dash import {work.__name__} as work; print(json.dumps(work(sys.argv[1])))"
-    return subprocess.run([sys.executable, "-c", code, trace], check=True, capture_output=True, text=True, cwd=CHECKOUT).stdout
+    name = work.__name__
+    code = f"import json, sys; from benchmarks.dash import {name}; print(json.dumps({name}(sys.argv[1])))"
+    command = [sys.executable, "-c", code, trace]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=CHECKOUT).stdout
 
 
 class Terminal:

@@ -112,7 +112,8 @@ class Pane(Widget):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        line, under = self._drawn[y] = self._next.pop(y, None) or self._tell(y, width)
+        told = self._next.pop(y) if y in self._next else self._tell(y, width)
+        line, under = self._drawn[y] = told
         known = self._strips.get((*line, under))
         if known is None:
             base = self.rich_style if self._look is None else self._look[0]
