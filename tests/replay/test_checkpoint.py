@@ -129,7 +129,9 @@ def test_another_run_over_the_same_table_goes_on_from_a_checkpoint_as_the_first_
         restore(other, checkpoint)
         for index, (served, seen) in enumerate(course, start):
             numbers = requests.numbers(index)
-            assert other.loop.replay(numbers, requests.filter_of(index), other.loop.first_new(numbers)) == served
+            limits = run.limits_of(requests.head(index), len(numbers))
+            first_new = other.loop.first_new(numbers)
+            assert other.loop.replay(numbers, requests.filter_of(index), first_new, limits) == served
             assert [other.figures(), manager_state(other.manager)] == list(seen[:2])
 
 
