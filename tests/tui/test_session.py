@@ -59,6 +59,15 @@ def test_a_request_is_told_as_a_lookup_after_its_history_tells_it(request_number
     assert moment.story == request_story(plain_run(), request_number, draft_of("storage:local", demo_topology()).parse)
 
 
+def test_the_next_request_can_be_asked_for_as_soon_as_the_first_is_there() -> None:
+    session = Session(chat_show())  # no more of it is read by then
+    while session.snapshot.moment is None:
+        session.turn()
+    session.move(1)
+    session.turn()
+    assert session.snapshot.moment.index == 1
+
+
 def test_every_row_has_the_outcomes_of_its_request() -> None:
     session = chat_session("own", start=0, trace=AGENT)
     rows = session.snapshot.rows
