@@ -18,8 +18,9 @@ from kvtier_cli.replay.preset import restore_state
 from kvtier_cli.replay.state import manager_state
 from kvtier_cli.replay.whole_requests import WholeRequests
 from kvtier_cli.tiering.filters import MISSING, parse_tier_filter
+from kvtier_cli.tiering.jobs import JobResult
 from kvtier_cli.tiering.manager import TieringManager
-from kvtier_cli.tiering.model import BlockKey, JobResult, LookupResult, Verdict
+from kvtier_cli.tiering.model import BlockKey, LookupResult, Verdict
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
 from kvtier_cli.tiering.token_caps import parse_token_caps

@@ -17,8 +17,9 @@ from kvtier_cli.errors import ManagerError
 from kvtier_cli.replay.outcomes import AbsentReason, BlockHistory
 from kvtier_cli.replay.state import manager_state
 from kvtier_cli.tiering.filters import ALL
+from kvtier_cli.tiering.jobs import RequestContext
 from kvtier_cli.tiering.manager import TieringManager
-from kvtier_cli.tiering.model import BlockKey, JobKind, RequestContext
+from kvtier_cli.tiering.model import BlockKey, JobKind
 from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTier
 

@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kvtier_cli.tiering.filters import ALL, FilterParse, TierFilter, TierMatcher, parse_tier_filter
+    from kvtier_cli.tiering.jobs import JobResult, RequestContext, TransferJob
     from kvtier_cli.tiering.lookup import PrefixAnswer
     from kvtier_cli.tiering.manager import PreparedStore, TieringManager
     from kvtier_cli.tiering.model import (
         BlockKey,
         JobKind,
-        JobResult,
         LoadSource,
         Locality,
         LookupResult,
         Medium,
         OffloadingEvent,
         OffloadPolicy,
-        RequestContext,
-        TransferJob,
         Verdict,
     )
     from kvtier_cli.tiering.observer import Observer, ObserverGroup
@@ -39,20 +37,18 @@ if TYPE_CHECKING:
 
 _HOME = {
     "filters": ("ALL", "FilterParse", "TierFilter", "TierMatcher", "parse_tier_filter"),
+    "jobs": ("JobResult", "RequestContext", "TransferJob"),
     "lookup": ("PrefixAnswer",),
     "manager": ("PreparedStore", "TieringManager"),
     "model": (
         "BlockKey",
         "JobKind",
-        "JobResult",
         "LoadSource",
         "Locality",
         "LookupResult",
         "Medium",
         "OffloadPolicy",
         "OffloadingEvent",
-        "RequestContext",
-        "TransferJob",
         "Verdict",
     ),
     "observer": ("Observer", "ObserverGroup"),

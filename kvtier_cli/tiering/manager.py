@@ -15,16 +15,9 @@ from msgspec import Struct
 from kvtier_cli.errors import ManagerError
 from kvtier_cli.tiering.counters import Counters
 from kvtier_cli.tiering.filters import ALL, TierFilter
+from kvtier_cli.tiering.jobs import RequestContext
 from kvtier_cli.tiering.lookup import Lookup, PrefixAnswer
-from kvtier_cli.tiering.model import (
-    BlockKey,
-    LoadSource,
-    LookupResult,
-    OffloadingEvent,
-    OffloadPolicy,
-    RequestContext,
-    load_source,
-)
+from kvtier_cli.tiering.model import BlockKey, LoadSource, LookupResult, OffloadingEvent, OffloadPolicy, load_source
 from kvtier_cli.tiering.observer import Hooks, Observer
 from kvtier_cli.tiering.primary import PENDING, Primary
 from kvtier_cli.tiering.request import RequestState

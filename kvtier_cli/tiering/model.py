@@ -1,15 +1,10 @@
-"""The words of tiering: media, localities, lookup results, verdicts, requests, jobs. Holds data, decides nothing."""
+"""The words of tiering: media, localities, lookup results, verdicts, kinds of jobs. Holds data, decides nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec import Struct
-
-if TYPE_CHECKING:
-    from kvtier_cli.tiering.filters import TierFilter
+from typing import NamedTuple
 
 BlockKey = Hashable
 """A block's identity, opaque to the manager. Fixtures and stores use `str`, the replay of a trace small ints."""
@@ -87,34 +82,6 @@ def group_of(key: BlockKey) -> int:
         if group.isdecimal():
             return int(group)
     return 0
-
-
-class RequestContext(Struct, frozen=True, gc=False):
-    """What a tier is told about a request: its id and the filter on its loads."""
-
-    req_id: Hashable
-    load_filter: TierFilter
-
-
-class TransferJob(Struct, frozen=True, gc=False):
-    """One transfer between the primary and one secondary tier. `keys` are in the order they were asked for."""
-
-    job_id: int
-    kind: JobKind
-    tier: str
-    req_id: Hashable
-    keys: Sequence[BlockKey]
-
-
-class JobResult(Struct, frozen=True, gc=False):
-    """How a job ended. `failed` names the blocks that did not make it; a job without any has succeeded."""
-
-    job: TransferJob
-    failed: frozenset[BlockKey] = frozenset()
-
-    @property
-    def success(self) -> bool:
-        return not self.failed
 
 
 class OffloadingEvent(NamedTuple):

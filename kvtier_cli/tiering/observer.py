@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from kvtier_cli.tiering.filters import TierFilter
-from kvtier_cli.tiering.model import BlockKey, JobResult, LookupResult, TransferJob, Verdict
+from kvtier_cli.tiering.jobs import JobResult, TransferJob
+from kvtier_cli.tiering.model import BlockKey, LookupResult, Verdict
 
 
 class Observer:

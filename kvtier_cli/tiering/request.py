@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kvtier_cli.tiering.model import BlockKey, RequestContext
+from kvtier_cli.tiering.jobs import RequestContext
+from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.policies import RequestRecency
 from kvtier_cli.tiering.token_caps import BlockLimits
 

@@ -9,16 +9,8 @@ from itertools import takewhile
 from typing import Any
 
 from kvtier_cli.errors import ManagerError
-from kvtier_cli.tiering.model import (
-    BlockKey,
-    JobKind,
-    JobResult,
-    Locality,
-    LookupResult,
-    Medium,
-    RequestContext,
-    TransferJob,
-)
+from kvtier_cli.tiering.jobs import JobResult, RequestContext, TransferJob
+from kvtier_cli.tiering.model import BlockKey, JobKind, Locality, LookupResult, Medium
 from kvtier_cli.tiering.stores import BlockStore, MemoryStore
 from kvtier_cli.tiering.topology import TierSpec
 

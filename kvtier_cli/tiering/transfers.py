@@ -9,7 +9,8 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kvtier_cli.tiering.counters import Counters
-from kvtier_cli.tiering.model import BlockKey, JobKind, JobResult, Medium, OffloadingEvent, TransferJob
+from kvtier_cli.tiering.jobs import JobResult, TransferJob
+from kvtier_cli.tiering.model import BlockKey, JobKind, Medium, OffloadingEvent
 from kvtier_cli.tiering.observer import Hooks
 from kvtier_cli.tiering.primary import Primary
 from kvtier_cli.tiering.request import RequestState

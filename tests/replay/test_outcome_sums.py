@@ -23,8 +23,8 @@ from kvtier_cli.replay.outcomes import (
 )
 from kvtier_cli.replay.trace_run import TraceRun
 from kvtier_cli.tiering.filters import parse_tier_filter
+from kvtier_cli.tiering.jobs import JobResult
 from kvtier_cli.tiering.manager import TieringManager
-from kvtier_cli.tiering.model import JobResult
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
 from kvtier_cli.tiering.topology import BUILT_IN, BlockSpec, PrimarySpec, ReplaySpec, TierSpec, Topology
 from kvtier_cli.traces.model import Request

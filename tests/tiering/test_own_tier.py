@@ -9,17 +9,9 @@ import pytest
 
 from kvtier_cli.tiering import PrefixAnswer
 from kvtier_cli.tiering.filters import parse_tier_filter
+from kvtier_cli.tiering.jobs import JobResult, RequestContext, TransferJob
 from kvtier_cli.tiering.manager import PreparedStore, TieringManager
-from kvtier_cli.tiering.model import (
-    BlockKey,
-    JobResult,
-    Locality,
-    LookupResult,
-    Medium,
-    OffloadPolicy,
-    RequestContext,
-    TransferJob,
-)
+from kvtier_cli.tiering.model import BlockKey, Locality, LookupResult, Medium, OffloadPolicy
 from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
 from kvtier_cli.tiering.topology import PrimarySpec, Topology
 from tests.tiering.managers import NVME, Lookup, Lookups, fill, jobs, steps, store

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kvtier_cli.tiering import recency
 from kvtier_cli.tiering.filters import ALL
-from kvtier_cli.tiering.model import JobKind, LookupResult, RequestContext, TransferJob
+from kvtier_cli.tiering.jobs import RequestContext, TransferJob
+from kvtier_cli.tiering.model import JobKind, LookupResult
 from kvtier_cli.tiering.secondary import SecondaryTier
 from kvtier_cli.tiering.topology import TierSpec
 from tests.conformance.backends import BACKENDS

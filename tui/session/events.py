@@ -7,8 +7,9 @@ from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from kvtier_cli.tiering.jobs import JobResult, TransferJob
 from kvtier_cli.tiering.manager import TieringManager
-from kvtier_cli.tiering.model import BlockKey, JobKind, JobResult, TransferJob
+from kvtier_cli.tiering.model import BlockKey, JobKind
 from kvtier_cli.tiering.observer import Observer
 
 KEPT: Final = 1_000
