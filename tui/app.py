@@ -93,6 +93,7 @@ class Dashboard(App[None]):
         for palette in themes.PALETTES.values():
             self.register_theme(themes.theme(palette))
         self.theme = f"kvtier-{theme}"
+        self.set_class(not self.out.unicode, "-ascii")
         self.set_keymap(self.keymap)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:

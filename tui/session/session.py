@@ -77,6 +77,7 @@ class Session:
         self._said = ""
         self._block: int | None = None
         self._fault: Fault | None = None
+        self._told: KvtierError | None = None
         self._stopped = False
         self._searching: tuple[Mark, int, bool] | None = None
         self._more = True
@@ -188,6 +189,7 @@ class Session:
         try:
             return self._turn()
         except KvtierError as error:
+            self._told = error
             self._fail(fault_of(error, self.show, self.show.listing.count))
         except Exception as error:  # whatever it is, it must not take the screen along
             self._fail(fault_of(error, self.show, self.show.listing.count))
@@ -221,15 +223,23 @@ class Session:
                 self._playing = False
             self._publish(ordered, found or moment)
             if self._more:
-                self._more = self.show.work(self._until(_SLICE))
+                self._work_ahead()
             return self._playing or self._more
         if ordered:
             self._publish(True)
         if self._more:
-            self._more = self.show.work(self._until(_SLICE))
+            self._work_ahead()
             self._search_on()
             self._publish(False)
         return self._more
+
+    def _work_ahead(self) -> None:
+        try:
+            self._more = self.show.work(self._until(_SLICE))
+        except KvtierError as error:
+            if error is not self._told:
+                raise
+            self._more = False  # what comes before it can be played all the same
 
     def _moment(self) -> Moment | None:
         try:
