@@ -42,13 +42,19 @@ def test_a_wrong_command_line_is_said(kvtier: RunsKvtier, args: list[str], statu
     assert said in ran.stderr
 
 
+def test_a_dumb_terminal_is_none(tmp_path: Path) -> None:
+    terminal = Terminal(home=tmp_path, term="dumb")
+    assert terminal.status() == 3
+    assert b"this one is dumb" in terminal.seen
+
+
 class Terminal:
     """A terminal with `kvtier dash` in it."""
 
-    def __init__(self, *args: str, stdin: Path | None = None, size: tuple[int, int] = (24, 80), home: Path) -> None:
+    def __init__(self, *args: str, stdin: Path | None = None, home: Path, term: str = "xterm-256color") -> None:
         self._ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, size)
-        env = python_environment({"TERM": "xterm-256color", "HOME": str(home), "XDG_CONFIG_HOME": str(home)})
+        termios.tcsetwinsize(theirs, (24, 80))
+        env = python_environment({"TERM": term, "HOME": str(home), "XDG_CONFIG_HOME": str(home)})
         command = [sys.executable, "-m", "kvtier_cli.main", "dash", *args]
         given = theirs if stdin is None else os.open(stdin, os.O_RDONLY)
         self.process = subprocess.Popen(

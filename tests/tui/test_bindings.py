@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests.tui.screens import HUGE, NARROW, WIDE, press, run_dashboard, settled, text_of
-from tests.tui.shows import SKIPPED, chat_session, session_on
+from tests.tui.shows import CHAT, SKIPPED, chat_session, session_on
 from tui.app import Dashboard
 from tui.bindings import ALL, COMPARE, FILTER, FOOTER, MAIN, MOVES, Key, shown
 from tui.palette_commands import palette_commands
@@ -26,12 +26,12 @@ from tui.widgets.filter_pane import FilterInput, FilterPane
 
 Check = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
 
-PRESSED: set[str] = set()
+FOUND = ("skip", "promotion", "eviction")
+NOT_FOUND = (("denial", "denial"), ("give-up", "request given up"))
 
 
 async def hit(app: Dashboard, pilot: Pilot[None], binding: str) -> None:
     """Press the first key of a binding."""
-    PRESSED.add(binding)
     key = next(key for key in ALL if key.id == binding)
     await press(app, pilot, key.keys.split(",")[0])
 
@@ -75,7 +75,8 @@ async def stepping(app: Dashboard, pilot: Pilot[None]) -> None:
 async def jumping(app: Dashboard, pilot: Pilot[None]) -> None:
     rows = app.session.snapshot.rows
     assert rows is not None
-    for mark, name in ((Mark.SKIP, "skip"), (Mark.PROMOTION, "promotion"), (Mark.EVICTION, "eviction")):
+    for name in FOUND:
+        mark = Mark[name.upper()]
         await hit(app, pilot, f"next-{name}")
         assert cursor(app) == rows.find(mark, SKIPPED)
         at = cursor(app)
@@ -83,7 +84,7 @@ async def jumping(app: Dashboard, pilot: Pilot[None]) -> None:
         assert cursor(app) == rows.find(mark, at, backwards=True)
         app.session.seek(SKIPPED)
         await settled(app, pilot)
-    for name, words in (("denial", "denial"), ("give-up", "request given up")):
+    for name, words in NOT_FOUND:
         await hit(app, pilot, f"next-{name}")
         assert f"no later {words}" in text_of(app)
         await hit(app, pilot, f"previous-{name}")
@@ -299,7 +300,6 @@ def test_quit_always_works(binding: str) -> None:
     async def steps(app: Dashboard, pilot: Pilot[None]) -> None:
         if binding == "compare-quit":
             await press(app, pilot, "c", "enter")
-        PRESSED.add(binding)
         await pilot.press("q")
         await pilot.pause()
         assert not app.is_running or app._exit
@@ -324,9 +324,10 @@ def test_ctrl_c_first_stops_the_replay_and_then_quits() -> None:
 
 def test_no_binding_is_left_out_above() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
+    jumps = {f"{way}-{name}" for name in (*FOUND, *dict(NOT_FOUND)) for way in ("next", "previous")}
     named = {key.id for key in ALL if f'"{key.id}"' in source}
-    jumps = {key.id for key in MAIN if key.group == "jump"}
-    assert {key.id for key in ALL} - named - jumps <= {"save-fixture"}  # see test_saving
+    elsewhere = {"save-fixture"}  # see test_saving
+    assert {key.id for key in ALL} - named - jumps - elsewhere == set()
 
 
 def test_every_command_of_the_palette_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,11 +339,9 @@ def test_every_command_of_the_palette_runs(tmp_path: Path, monkeypatch: pytest.M
         for title in titles:
             if title == "Quit":
                 continue
-            await settled(app, pilot)
             command = next(command for command in palette_commands(app) if command.title == title)
             command.callback()
             await settled(app, pilot)
-            await pilot.pause()
             while not isinstance(app.screen, MainScreen):
                 await pilot.press("escape")
                 await pilot.pause()
@@ -351,7 +350,9 @@ def test_every_command_of_the_palette_runs(tmp_path: Path, monkeypatch: pytest.M
             app.session.pause()
         await settled(app, pilot)
 
-    run_dashboard(steps, size=WIDE)
+    trace = tmp_path / "short.jsonl"
+    trace.write_text("".join(Path(CHAT).read_text().splitlines(keepends=True)[:20]))
+    run_dashboard(steps, chat_session(trace=str(trace), start=3))
 
 
 @pytest.mark.parametrize("keys", [[*MAIN, *MOVES], FILTER, [*COMPARE, *MOVES]], ids=["main", "filter", "compare"])
@@ -479,7 +480,6 @@ def test_a_fixture_has_ops_and_a_request_that_waits() -> None:
 
 
 def test_a_fault_is_told_and_what_is_intact_stays(tmp_path: Path) -> None:
-    from tests.tui.shows import CHAT
     from tui.session.opening import Asked
 
     path = tmp_path / "broken.jsonl"

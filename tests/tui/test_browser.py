@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import CHECKOUT, python_environment
+from tests.conftest import python_environment
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SECONDS = 60
