@@ -83,7 +83,7 @@ class VariantsPane(ComparePane):
             heads = "".join(padded(head, cells, ">") for head, cells, *_ in columns)
             return [("    " + padded("filter", name) + heads, "muted")]
         if y == 3:
-            label = "B minus A (shares: points)"
+            label = "B minus A (shares: points)" if name >= 26 else "B minus A"
             line: Line = [("    " + padded(cut(label, name), name), "muted")]
             for _, cells, first, second, is_share in columns:
                 line.append(_delta(first, second, cells, is_share=is_share))
@@ -272,6 +272,8 @@ def _letters(names: list[str]) -> list[str]:
 
 class DifferencesPane(ListPane):
     """Two lines a request: under A, and under B with the change. What is equal in both is grey."""
+
+    EACH = 2
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -20,6 +20,8 @@ class ListPane(Pane, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(key for key in MOVES if key.id not in ("left", "right"))]
     HEAD: ClassVar[int] = 0
     """Lines between the title and the first row."""
+    EACH: ClassVar[int] = 1
+    """Rows from the cursor on that are to be seen together."""
 
     class Chosen(Message):
         """The user went to a row."""
@@ -95,8 +97,8 @@ class ListPane(Pane, can_focus=True):
         margin = min(margin, (visible - 1) // 2)
         if self.cursor < self.first + margin:
             self.first = self.cursor - margin
-        elif self.cursor >= self.first + visible - margin:
-            self.first = self.cursor - visible + 1 + margin
+        elif self.cursor + self.EACH > self.first + visible - margin:
+            self.first = self.cursor - visible + self.EACH + margin
         self.first = max(0, min(self.first, max(self.count - visible, 0)))
 
     def reach_centred(self, index: int) -> None:
