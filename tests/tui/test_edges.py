@@ -61,13 +61,11 @@ def test_each_block_on_the_screen_is_as_explain_tells_it(kvtier: RunsKvtier) -> 
         row = next(line for line in text_of(app).splitlines() if line.startswith(" = "))
         cells = "".join(cell for cell in row if cell in symbols.values())
         assert cells == "".join(symbols[block["outcome"]] for block in told["blocks"])
-        await press(app, pilot, "home")
-        for block in told["blocks"][:14]:
-            lines = text_of(app).splitlines()
-            assert any(f"Block {block['index']}: " in line for line in lines)
-            assert f"({block['block']})" in text_of(app)
-            assert WORDS[block["outcome"]] in text_of(app)
-            await pilot.press("right")
+        for keys, block in (((), 13), (("home",), 0), ((*["right"] * 4,), 4)):
+            await press(app, pilot, *keys)
+            assert f"Block {block}: " in text_of(app)
+            assert f"({told['blocks'][block]['block']})" in text_of(app)
+            assert WORDS[told["blocks"][block]["outcome"]] in text_of(app)
 
     run_dashboard(steps, size=WIDE)
 
@@ -174,3 +172,17 @@ def test_what_comes_before_a_bad_line_is_played_all_the_same(tmp_path: Path) -> 
 
     opened = open_asked(Asked(str(trace)))
     run_dashboard(steps, Session(opened.show, start=0), asked=opened.asked)
+
+
+def test_where_only_ascii_can_be_shown_every_screen_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def steps(app: Dashboard, pilot: Pilot[None]) -> None:
+        asked = (("1",), ("comma",), ("f", "ctrl+u", *"[]"), ("escape",), ("y",), ("F",), ("escape",))
+        more = (("question_mark",), ("escape",), ("t", "enter"), ("escape",), ("e",), ("escape",), ("c", "enter"))
+        for keys in (*asked, *more, ("ctrl+p",)):
+            await press(app, pilot, *keys)
+            odd = [line for line in text_of(app).splitlines() if not line.isascii()]
+            assert odd == [], keys
+
+    run_dashboard(steps, size=WIDE, unicode=False)
