@@ -110,7 +110,7 @@ class Dashboard(App[None]):
         yield from palette_commands(self)
 
     def action_command_palette(self) -> None:
-        if self.use_command_palette and not CommandPalette.is_open(self):
+        if self.use_command_palette and not isinstance(self.screen, CommandPalette):
             self.push_screen(CommandPalette(placeholder="Search for commands", id="--command-palette"))
 
     # The session
