@@ -160,7 +160,12 @@ def _asked(
 
 
 def _show(asked: Asked, options: Shared, theme: str | None) -> int:
+    import os
+
     from tui.run import run_dashboard
+
+    if options.no_color:
+        os.environ["NO_COLOR"] = "1"  # the one word for it that Textual knows
 
     out = options.stdout()
     return run_dashboard(asked, out, theme=theme)
