@@ -197,6 +197,10 @@ def test_at_full_speed_it_gets_to_the_end_by_the_same_decisions() -> None:
     assert snapshot.moment is not None
     assert (snapshot.speed, snapshot.playing, snapshot.cursor) == (None, False, 298)
     assert snapshot.moment.figures == plain_run().run()
+    session.seek(0)
+    session.toggle_play()  # and again, now that all is replayed
+    snapshot = session.run_until_idle()
+    assert (snapshot.playing, snapshot.cursor) == (False, 298)
 
 
 @pytest.fixture

@@ -219,8 +219,10 @@ class Session:
             found = self.show.run_on(self._until(_FAST_SLICE))
             if found is not None:
                 self._cursor = found.index
-            elif not self._more:
-                self._playing = False
+            elif not self._more:  # all is replayed, and the end a step away
+                last = max(self.show.listing.count - 1, 0)
+                self._playing = self._cursor < last
+                self._cursor = last
             self._publish(ordered, found or moment)
             if self._more:
                 self._work_ahead()
