@@ -13,7 +13,7 @@ from typing import Final
 from kvtier_cli.replay.loop import ReplayLoop
 from kvtier_cli.replay.outcomes import AbsentReason, OutcomeSums
 from kvtier_cli.tiering.topology import PRIMARY_NAME
-from kvtier_cli.wording import shown
+from kvtier_cli.wording import count, shown
 
 UNREAD_SHARE: Final = 0.1
 UNREAD_LEAST: Final = 10
@@ -62,7 +62,7 @@ def _evicted_unread(loop: ReplayLoop, sums: OutcomeSums) -> Iterator[str]:
 def _stores_refused(loop: ReplayLoop) -> Iterator[str]:
     if loop.too_large:
         yield (
-            f"{loop.too_large:,} store{_s(loop.too_large)} of up to {loop.largest:,} blocks "
+            f"{count(loop.too_large, 'store')} of up to {loop.largest:,} blocks "
             f"{'was' if loop.too_large == 1 else 'were'} refused: the primary has {loop.manager.primary.capacity:,} "
             f"slots, and a store is all or nothing; give primary.capacity {loop.largest:,} or more, or set "
             "replay.store_batch_blocks (a server stores while it computes)"
@@ -108,9 +108,5 @@ def _cause(cause: str, count: int, holes: int) -> str:
     return f"{whose} was last evicted from {tier}; give it more room, or add a tier that keeps everything"
 
 
-def _requests(count: int) -> str:
-    return f"{count:,} request{_s(count)}"
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
+def _requests(number: int) -> str:
+    return count(number, "request")

@@ -28,6 +28,7 @@ from kvtier_cli.traces.model import Request
 from kvtier_cli.traces.options import AS_IT_SAYS, BLOCK_TOKENS, TraceOptions
 from kvtier_cli.traces.order import in_arrival_order
 from kvtier_cli.traces.source import TraceSource
+from kvtier_cli.wording import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +223,16 @@ class TraceRun:
         """What is to be said of the filters and caps of the requests that were read joins the warnings."""
         logged, open_ = self._warned["warnings"], self._warned["fails_open"]
         if logged:
-            self._warn(f"vLLM would log {logged:,} warning{_s(logged)} about the requests' filters")
+            self._warn(f"vLLM would log {count(logged, 'warning')} about the requests' filters")
         if open_:
-            self._warn(f"the filters of {open_:,} request{_s(open_)} fail open: they admit all")
+            self._warn(f"the filters of {count(open_, 'request')} fail open: they admit all")
         for rule in self._rules.by_tag:
             if not self._warned[f"met {rule.text}"]:
                 self._warn(f"no request got the filter for {rule.text}")
         caps = self._warned["caps"]
         if caps:
             self._warn(
-                f"vLLM would log {caps:,} warning{_s(caps)} about the requests' {LOAD_KEY} and {OFFLOAD_KEY}: what is "
+                f"vLLM would log {count(caps, 'warning')} about the requests' {LOAD_KEY} and {OFFLOAD_KEY}: what is "
                 "no whole number from 0 on caps nothing"
             )
 
@@ -282,7 +283,3 @@ class TraceRun:
     def own_filters(self) -> list[tuple[TierFilter, FilterParse]]:
         """The distinct filters that requests carried themselves, in order of first sight, as far as remembered."""
         return list(self._own.filters())
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
