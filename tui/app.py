@@ -147,6 +147,8 @@ class Dashboard(App[None]):
 
     def pull(self) -> None:
         """Show the session's latest snapshot, if it is another than the one on show."""
+        if not self.is_running:  # it is ending: the screens may have lost their panes already
+            return
         comparison = self.session.comparison
         compared = self._compare_screen
         if comparison is not None and compared is not None and compared.is_mounted:
@@ -339,6 +341,14 @@ class Dashboard(App[None]):
     def in_session(self, work: Callable[[], None]) -> None:
         """Have work done by the session's thread."""
         self.session.call(work)
+
+    def from_session(self, work: Callable[..., object], *args: object) -> None:
+        """Have something shown by the app, for the session's thread, which does not wait: the app may be ending."""
+        self.call_later(self._while_running, work, *args)
+
+    def _while_running(self, work: Callable[..., object], *args: object) -> None:
+        if self.is_running:
+            work(*args)
 
     def action_help_quit(self) -> None:
         """ctrl+c: first stops what is running, then quits."""

@@ -159,12 +159,12 @@ def save_fixture(app: Dashboard) -> None:
         try:
             text = session.show.saved(cursor)
         except KvtierError as error:
-            app.call_from_thread(_tell, app, f"{error} {error.hint or ''}".strip())
+            app.from_session(_tell, app, f"{error} {error.hint or ''}".strip())
             return
         if text is None:
-            app.call_from_thread(_tell, app, "Only a request of a trace can be saved as a fixture.")
+            app.from_session(_tell, app, "Only a request of a trace can be saved as a fixture.")
         else:
-            app.call_from_thread(_ask_file, app, f"r{cursor}.yaml", text.encode())
+            app.from_session(_ask_file, app, f"r{cursor}.yaml", text.encode())
 
     app.notify("Looking for the least that comes to the same ...", markup=False, timeout=2)
     session.call(work)

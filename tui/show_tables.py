@@ -34,7 +34,7 @@ def show_table(app: Dashboard, name: str) -> None:
 
         def look() -> None:
             blocks = show.resident()
-            app.call_from_thread(app.show_table, resident_table(blocks))
+            app.from_session(app.show_table, resident_table(blocks))
 
         app.in_session(look)
     else:

@@ -29,10 +29,15 @@ class Choice(NamedTuple):
 class Choices(ListPane):
     """The entries."""
 
-    def __init__(self, title: str, choices: Sequence[Choice]) -> None:
+    def __init__(self, title: str, choices: Sequence[Choice], *, at: int) -> None:
         super().__init__(id="choices")
         self._title = title
         self._choices = choices
+        self._at = at
+
+    def on_mount(self) -> None:
+        self.styles.height = min(len(self._choices) + 1, max(self.app.size.height - 6, 4))
+        self.look_at(self._at)
 
     def pane_title(self) -> str:
         return self._title
@@ -61,6 +66,7 @@ class Chooser(Sheet[str]):
     """Answers with the entry that was chosen, or not at all."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings((LEAVE,))]
+    AUTO_FOCUS = "#choices"
 
     def __init__(self, title: str, choices: Sequence[Choice], *, at: int = 0) -> None:
         super().__init__(classes="-chooser")
@@ -70,13 +76,7 @@ class Chooser(Sheet[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Choices(self._title, self._choices)
-
-    def on_mount(self) -> None:
-        choices = self.query_one(Choices)
-        choices.styles.height = min(len(self._choices) + 1, max(self.size.height - 6, 4))
-        choices.look_at(self._at)
-        choices.focus()
+            yield Choices(self._title, self._choices, at=self._at)
 
     def on_list_pane_chosen(self, event: ListPane.Chosen) -> None:
         event.stop()

@@ -45,6 +45,9 @@ class HelpList(ListPane):
         self._comparing = comparing
         self._lines: list[Line] = []
 
+    def on_mount(self) -> None:
+        self.search("")
+
     def pane_title(self) -> str:
         return "Help"
 
@@ -112,6 +115,7 @@ class HelpScreen(Sheet[None]):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings((LEAVE, UP, DOWN))]
+    AUTO_FOCUS = "#input"
 
     def __init__(self, *, comparing: bool = False) -> None:
         super().__init__(classes="-help")
@@ -130,10 +134,6 @@ class HelpScreen(Sheet[None]):
                 yield label
                 yield PromptInput(compact=True, id="input")
             yield Lines([[(" esc", "key"), (" close   ", "text"), ("up down", "key"), (" scroll", "text")]], id="lines")
-
-    def on_mount(self) -> None:
-        self.query_one(HelpList).search("")
-        self.query_one(PromptInput).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

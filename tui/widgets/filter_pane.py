@@ -188,17 +188,19 @@ class FilterPane(Vertical):
             self.draft = draft
             super().__init__()
 
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.snapshot: Snapshot | None = None
+        self.editing = False
+
     def compose(self) -> ComposeResult:
         yield FilterTitle(id="filter-title")
         with Horizontal(id="filter-row"):
             yield FilterText(id="filter-text")
-            yield FilterInput(id="filter-input")
+            box = FilterInput(id="filter-input")
+            box.display = False
+            yield box
         yield FilterAnswer(id="filter-answer")
-
-    def on_mount(self) -> None:
-        self.snapshot: Snapshot | None = None
-        self.editing = False
-        self.query_one(FilterInput).display = False
 
     def edit(self, text: str, past: list[str]) -> None:
         """Begin to edit."""
