@@ -113,8 +113,11 @@ class Recency:
             passed_over = False
             while end and missing:
                 start = max(0, end - missing)
-                part = [key for key in keys[start:end] if segment_of(key) is segment]
+                part = keys[start:end]
                 part.reverse()
+                found = list(map(segment_of, part))
+                if found.count(segment) < len(part):
+                    part = [key for key, its in zip(part, found, strict=True) if its is segment]
                 if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                     part = [key for key in part if key not in busy and key not in protected]
                     passed_over = True

@@ -103,7 +103,7 @@ class SecondaryTier(SecondaryTierManager):
         self.locality = spec.locality
         self.request_level = spec.request_level
         self.offline = spec.offline
-        self.store: BlockStore = store or MemoryStore(bounded=spec.capacity is not None)
+        self.store: BlockStore = store or MemoryStore()
         self.damaged: dict[BlockKey, str] = {}
         """Blocks whose payload a load found damaged, each with what was wrong when that happened last."""
         self._index = self.store.index
