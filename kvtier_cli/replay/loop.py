@@ -118,28 +118,28 @@ class ReplayLoop:
 
     def marked_numbers(self, request: Request) -> list[int]:
         """`numbers`, and the tiers know which of the new ones are to fail."""
-        known = len(self.table)
+        known = len(self.table) if self._faulty else 0
         numbers = self.prompt = self.numbers(request)
-        self._mark_new(known)
+        if self._faulty:
+            self._mark_new(known)
         return numbers
 
     def meet(self, known: int) -> None:
         """The blocks of `table` from number `known` on, which another loop has put there, are to be replayed next."""
-        self._mark_new(known)
+        if self._faulty:
+            self._mark_new(known)
         self._seen = len(self.table)
 
     def _mark_new(self, known: int) -> None:
-        if self._faulty and len(self.table) > known:
+        if len(self.table) > known:
             self.mark_faulty(range(known, len(self.table)))
 
     def arrived(self, request: Request) -> tuple[Sequence[BlockKey], int]:
         """The blocks, as the manager knows them, of a request that is to be replayed next, and the index from which on
         no request had one before."""
         numbers = self.marked_numbers(request)
-        return self._keys(numbers), self.first_new(numbers)
-
-    def _keys(self, numbers: list[int]) -> Sequence[BlockKey]:
-        return numbers if self.text_keys is None else self.text_keys.keys(numbers)
+        keys = numbers if self.text_keys is None else self.text_keys.keys(numbers)
+        return keys, self.first_new(numbers)
 
     def mark_faulty(self, numbers: Sequence[int]) -> None:
         """A topology names the blocks that are to fail by their labels; tell the tiers which of the new ones these are,

@@ -16,7 +16,7 @@ from kvtier_cli.replay.outcomes import BlockHistory, OutcomeSums, keeps_everythi
 from kvtier_cli.replay.own_params import OwnParams
 from kvtier_cli.replay.patterns import pattern_warnings
 from kvtier_cli.replay.request_rules import NO_RULES, JoinedLog, RequestRules
-from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against
+from kvtier_cli.tiering.filters import ALL, FilterParse, TierFilter, lint_against
 from kvtier_cli.tiering.manager import TieringManager
 from kvtier_cli.tiering.model import BlockKey
 from kvtier_cli.tiering.observer import Observer, ObserverGroup
@@ -118,6 +118,8 @@ class TraceRun:
                     return rule.parse.filter
         if rule is None and self._load_filter is not None:
             return self._load_filter
+        if request.params is None:
+            return ALL
         parse = self.parse_of(request)
         if parse.warnings or parse.fails_open:
             self._warned["warnings"] += len(parse.warnings)

@@ -5,7 +5,7 @@ A part of the manager: it decides for one block or a whole prefix; when to poll 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 
 from msgspec import Struct
@@ -28,6 +28,11 @@ class PrefixAnswer(Struct, frozen=True, gc=False):
 
     length: int
     pending: bool
+
+
+def _head_without(has: Callable[[BlockKey], bool | None], keys: Sequence[BlockKey]) -> list[BlockKey]:
+    """The leading `keys` of which none is there."""
+    return list(takewhile(lambda key: not has(key), keys))
 
 
 class Lookup:
@@ -162,9 +167,9 @@ class Lookup:
             return 0
         resident = self._primary.resident
         if not resident.keys().isdisjoint(run):
-            run = list(takewhile(lambda key: key not in resident, run))
+            run = _head_without(resident.__contains__, run)
         for earlier in missed:
-            run = list(takewhile(lambda key, tier=earlier: not tier.holds(key), run))  # type: ignore[misc]
+            run = _head_without(earlier.holds, run)
         count = len(run)
         if count > self._primary.free + self._primary.evictable or len(set(run)) < count:
             return None

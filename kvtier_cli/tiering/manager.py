@@ -8,7 +8,7 @@ does with a job is `secondary.py`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -24,6 +24,8 @@ from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTier, SecondaryTierManager
 from kvtier_cli.tiering.topology import PRIMARY_NAME, Topology
 from kvtier_cli.tiering.transfers import Transfers
+
+_NO_BLOCKS: Final[dict[BlockKey, None]] = {}  # stays empty: for reading
 
 
 class PreparedStore(Struct, frozen=True, gc=False):
@@ -53,6 +55,7 @@ class TieringManager:
         self.tiers: Sequence[SecondaryTierManager] = (
             [SecondaryTier(spec) for spec in topology.tiers] if tiers is None else list(tiers)
         )
+        self._all_tiers = range(len(self.tiers))
         self.counters = Counters(len(self.tiers))
         self.requests: dict[Hashable, RequestState] = {}
         self._hooks = Hooks(observer)
@@ -160,14 +163,16 @@ class TieringManager:
         slot the block is a MISS and later tiers are not asked.
         """
         request = self._unfinished(req_id)
-        self._poll_once()
+        if not self._polled:
+            self._poll()
         self.counters.lookups += 1
         return self._lookup.block(request, key)
 
     def lookup_prefix(self, req_id: Hashable, keys: Sequence[BlockKey]) -> PrefixAnswer:
         """Look blocks up in order until the first MISS, as `lookup` would one by one."""
         request = self._unfinished(req_id)
-        self._poll_once()
+        if not self._polled:
+            self._poll()
         return self._lookup.prefix(request, keys)
 
     def load_source(self, req_id: Hashable, key: BlockKey) -> LoadSource:
@@ -234,27 +239,23 @@ class TieringManager:
         if prepared is not None and prepared.keys:
             self.transfers.add_event(prepared.keys, removed=False)
             if self.tiers:
-                self.transfers.cascade(range(len(self.tiers)), req_id, prepared.keys)
+                self.transfers.cascade(self._all_tiers, req_id, prepared.keys)
         return prepared
 
     def _prepare_store(self, request: RequestState, keys: Sequence[BlockKey], pins: int) -> PreparedStore | None:
         req_id = request.context.req_id
         self._poll()
-        primary, busy = self.primary, self.primary.busy
+        primary = self.primary
         offered = dict.fromkeys(keys)
-        ready: dict[BlockKey, None] = {}
-        pending: dict[BlockKey, None] = {}
         if primary.resident.keys().isdisjoint(offered):
             absent = list(offered)
-            accessed, protected = offered, {}
+            ready = pending = protected = _NO_BLOCKS
+            primary.policy.access(request, offered, ready)
         else:
-            absent = [key for key in offered if key not in primary.resident]
-            if primary.pending:
-                pending = dict.fromkeys(key for key in offered if busy.get(key) == PENDING)
-            accessed = dict.fromkeys(key for key in offered if key not in pending) if pending else offered
-            ready = dict.fromkeys(key for key in accessed if key in primary.resident)
+            absent, ready, pending = primary.sorted_out(offered)
             protected = offered
-        primary.policy.access(request, accessed, ready)
+            accessed = {key: None for key in offered if key not in pending} if pending else offered
+            primary.policy.access(request, accessed, ready)
         evicted = primary.allocate(request, absent, protected, pins)
         if evicted is None:
             self.counters.refused += 1
@@ -290,7 +291,7 @@ class TieringManager:
             self.transfers.add_event(keys, removed=False)
             if self.tiers:
                 primary.make_ready_pinned(keys)
-                self.transfers.cascade(range(len(self.tiers)), req_id, keys)
+                self.transfers.cascade(self._all_tiers, req_id, keys)
             else:
                 primary.make_ready(keys)
         elif keys:
@@ -307,17 +308,15 @@ class TieringManager:
 
     # Steps and resets
 
-    def _poll_once(self) -> None:
-        if not self._polled:
-            self._poll()
-
     def _poll(self) -> None:
         self._polled = True
-        self.transfers.poll()
+        if self.transfers.jobs:
+            self.transfers.poll()
 
     def on_schedule_end(self) -> None:
         """A step ends: poll if nothing has, submit queued promotions, retry parked cascades, tick the tiers."""
-        self._poll_once()
+        if not self._polled:
+            self._poll()
         self.transfers.submit_promotions()
         if self._request_level:
             for request in [request for request in self.requests.values() if request.parked]:

@@ -55,7 +55,7 @@ class Primary:
             spare = len(resident) - len(busy) - missing
             # Protected blocks are counted only where they could make the difference.
             if spare < len(protected):
-                spare -= sum(1 for key in protected if key in resident and key not in busy)
+                spare -= self._evictable_of(protected)
             if spare < 0:
                 return None
             evicted = self.policy.evict(missing, busy, protected)
@@ -66,6 +66,9 @@ class Primary:
             if pins == PENDING:
                 self.pending += len(keys)
         return evicted
+
+    def _evictable_of(self, keys: Mapping[BlockKey, None]) -> int:
+        return sum(1 for key in keys if key in self.resident and key not in self.busy)
 
     def make_ready(self, keys: Collection[BlockKey]) -> None:
         """Pending writes have succeeded."""
@@ -86,6 +89,17 @@ class Primary:
             del self.busy[key]
         self.pending -= len(keys)
         self.policy.remove(keys)
+
+    def sorted_out(
+        self, keys: Mapping[BlockKey, None]
+    ) -> tuple[list[BlockKey], dict[BlockKey, None], dict[BlockKey, None]]:
+        """Those of `keys` that are absent, that are ready, and that are pending."""
+        resident, busy = self.resident, self.busy
+        absent = [key for key in keys if key not in resident]
+        if not self.pending:
+            return absent, {key: None for key in keys if key in resident}, {}
+        pending = {key: None for key in keys if busy.get(key) == PENDING}
+        return absent, {key: None for key in keys if key in resident and key not in pending}, pending
 
     def are_ready(self, keys: Collection[BlockKey]) -> bool:
         """Whether all of `keys` are resident and none is pending."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import compress, filterfalse, repeat
+from operator import is_
 
 from kvtier_cli.tiering.model import BlockKey
 
@@ -117,9 +119,9 @@ class Recency:
                 part.reverse()
                 found = list(map(segment_of, part))
                 if found.count(segment) < len(part):
-                    part = [key for key, its in zip(part, found, strict=True) if its is segment]
+                    part = list(compress(part, map(is_, found, repeat(segment))))
                 if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
-                    part = [key for key in part if key not in busy and key not in protected]
+                    part = list(filterfalse(protected.__contains__, filterfalse(busy.__contains__, part)))
                     passed_over = True
                 taken += part
                 missing -= len(part)

@@ -6,6 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
+from operator import itemgetter
 from typing import Any
 
 from kvtier_cli.errors import ManagerError
@@ -16,6 +17,8 @@ from kvtier_cli.tiering.topology import TierSpec
 
 _NO_BLOCKS: frozenset[BlockKey] = frozenset()
 _NONE: tuple[JobResult, ...] = ()
+_CASCADE = JobKind.CASCADE
+_JOB = itemgetter(1)
 
 
 class SecondaryTierManager(ABC):
@@ -168,7 +171,7 @@ class SecondaryTier(SecondaryTierManager):
             return _NONE
         if self._last_due <= count:
             self._running = []
-            return [self._finish(job) for _, job in running]
+            return list(map(self._finish, map(_JOB, running)))
         due = [job for when, job in running if when <= count]
         self._running = [entry for entry in running if entry[0] > count]
         return [self._finish(job) for job in due]
@@ -179,21 +182,26 @@ class SecondaryTier(SecondaryTierManager):
 
     def _finish(self, job: TransferJob) -> JobResult:
         failed = self._unlucky(job) if self._has_faults or self.offline else _NO_BLOCKS
-        if job.kind is JobKind.CASCADE:
+        if job.kind is _CASCADE:
             evicted = self._put(job.keys, failed, repeats=self.request_level)
             if evicted and self.tell_evicted is not None:
                 self.tell_evicted(job.req_id, self.name, evicted)
         else:
-            gone = [key for key in job.keys if key not in self._index]
-            failed = failed.union(gone) if gone else failed
-            loaded = [key for key in job.keys if key not in failed] if failed else job.keys
-            damaged = self.store.read(loaded)
-            if damaged:
-                self.damaged.update(damaged)
-                failed = failed.union(damaged)
-                loaded = [key for key in loaded if key not in damaged]
-            self.store.refresh(loaded)
+            failed = self._read(job.keys, failed)
         return JobResult(job, failed)
+
+    def _read(self, keys: Sequence[BlockKey], failed: frozenset[BlockKey]) -> frozenset[BlockKey]:
+        """Read blocks for a promotion, but for those that fail anyway; which of `keys` fail in the end."""
+        gone = [key for key in keys if key not in self._index]
+        failed = failed.union(gone) if gone else failed
+        loaded = [key for key in keys if key not in failed] if failed else keys
+        damaged = self.store.read(loaded)
+        if damaged:
+            self.damaged.update(damaged)
+            failed = failed.union(damaged)
+            loaded = [key for key in loaded if key not in damaged]
+        self.store.refresh(loaded)
+        return failed
 
     def _unlucky(self, job: TransferJob) -> frozenset[BlockKey]:
         """The blocks of a job that fail whatever the tier holds."""

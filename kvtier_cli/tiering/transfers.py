@@ -16,6 +16,8 @@ from kvtier_cli.tiering.primary import Primary
 from kvtier_cli.tiering.request import RequestState
 from kvtier_cli.tiering.secondary import SecondaryTierManager
 
+_CASCADE, _PROMOTION = JobKind.CASCADE, JobKind.PROMOTION
+
 
 class QueuedPromotions(NamedTuple):
     """Promotions of one request from one tier that wait for the step's end."""
@@ -74,7 +76,7 @@ class Transfers:
         queued, self._queued = self._queued, {}
         for tier, by_request in queued.items():
             for req_id, keys in by_request.items():
-                self._tiers[tier].submit_load(self._new_job(tier, JobKind.PROMOTION, req_id, keys))
+                self._tiers[tier].submit_load(self._new_job(tier, _PROMOTION, req_id, keys))
 
     # Cascades
 
@@ -82,7 +84,7 @@ class Transfers:
         """Copy pinned blocks to `tiers`, a job each; when the last of them ends, each block loses one pin."""
         cascade = _Cascade(keys, len(tiers))
         for tier in tiers:
-            job = self._new_job(tier, JobKind.CASCADE, req_id, keys)
+            job = self._new_job(tier, _CASCADE, req_id, keys)
             self._cascades[job.job_id] = cascade
             self._tiers[tier].submit_store(job)
 
@@ -113,13 +115,11 @@ class Transfers:
 
     def poll(self) -> None:
         """Take each tier's finished jobs, tiers in topology order, a tier's in the order of submission."""
-        if not self.jobs:
-            return
         hear = self._hooks.job_finished
         for index, tier in enumerate(self._tiers):
             for result in tier.get_finished_jobs():
                 job = self.jobs.pop(result.job.job_id)
-                if job.kind is JobKind.CASCADE:
+                if job.kind is _CASCADE:
                     self._end_cascade(index, result)
                 else:
                     self._end_promotion(index, result)
@@ -131,14 +131,7 @@ class Transfers:
         loaded = job.keys
         request = self._requests.get(job.req_id)
         if failed:
-            loaded = [key for key in job.keys if key not in failed]
-            lost = [key for key in job.keys if key in failed]
-            self._primary.give_back(lost)
-            self._counters.failed[tier] += len(lost)
-            if request is not None:
-                request.failed.update(dict.fromkeys(lost, tier))
-                for key in lost:
-                    request.promoted.pop(key, None)
+            loaded = self._lose(tier, job, failed, request)
         self._primary.make_ready(loaded)
         self._counters.read[tier] += len(loaded)
         if request is not None and request.failed:
@@ -147,11 +140,24 @@ class Transfers:
         if self._collects_events:
             self.add_event(loaded, removed=False)
 
+    def _lose(
+        self, tier: int, job: TransferJob, failed: frozenset[BlockKey], request: RequestState | None
+    ) -> list[BlockKey]:
+        """Some blocks of a promotion did not make it: their slots are free again. Returns those that did."""
+        lost = [key for key in job.keys if key in failed]
+        self._primary.give_back(lost)
+        self._counters.failed[tier] += len(lost)
+        if request is not None:
+            request.failed.update(dict.fromkeys(lost, tier))
+            for key in lost:
+                request.promoted.pop(key, None)
+        return [key for key in job.keys if key not in failed]
+
     def _end_cascade(self, tier: int, result: JobResult) -> None:
         job = result.job
         cascade = self._cascades.pop(job.job_id)
         failed = result.failed
-        self._counters.written[tier] += sum(key not in failed for key in job.keys) if failed else len(job.keys)
+        self._counters.written[tier] += len(job.keys) - (sum(map(failed.__contains__, job.keys)) if failed else 0)
         cascade.running -= 1
         if not cascade.running:
             self._primary.unpin(cascade.keys)

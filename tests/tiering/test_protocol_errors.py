@@ -99,7 +99,7 @@ BREACHES: dict[str, tuple[Call, str]] = {
 def everything(manager: TieringManager) -> object:
     counters = {name: str(getattr(manager.counters, name)) for name in Counters.__slots__}
     requests = {
-        name: {slot: str(getattr(request, slot)) for slot in ("accessed", "inserted", "positions", "storing")}
+        name: {slot: str(getattr(request, slot)) for slot in ("accessed", "positions", "promoted", "storing")}
         for name, request in manager.requests.items()
     }
     return manager_state(manager), counters, requests

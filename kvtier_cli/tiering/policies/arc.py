@@ -18,6 +18,18 @@ _PENDING = -1
 _Blocks = OrderedDict[BlockKey, None]
 
 
+class _Uses:
+    """What a request has done to blocks. `inserted`: its stores and promotions put them in. `reused`: it loaded them,
+    or offered them while they were ready, without having inserted them itself. `offered`: while they were absent."""
+
+    __slots__ = ("inserted", "offered", "reused")
+
+    def __init__(self) -> None:
+        self.inserted: set[BlockKey] = set()
+        self.reused: set[BlockKey] = set()
+        self.offered: set[BlockKey] = set()
+
+
 class ArcPolicy:
     """Adaptive replacement. `resident` maps each block to the list (T1 or T2) that it is in."""
 
@@ -37,13 +49,21 @@ class ArcPolicy:
         self.target: float = 0.0
 
     def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
-        offered = request.offered_absent
+        uses = self._uses(request)
+        offered = uses.offered
         for key in reversed(keys):
             if key not in ready and key not in offered:
                 offered.add(key)
                 self._meet_ghost(key)
-        request.reused.update(key for key in ready if key not in request.inserted)
+        uses.reused.update(key for key in ready if key not in uses.inserted)
         request.accessed.update(keys)
+
+    @staticmethod
+    def _uses(request: RequestRecency) -> _Uses:
+        uses: _Uses | None = request.rank
+        if uses is None:
+            uses = request.rank = _Uses()
+        return uses
 
     def _meet_ghost(self, key: BlockKey) -> None:
         """A hit in a ghost list moves the target towards the list that was too small, by the sizes before it."""
@@ -61,7 +81,7 @@ class ArcPolicy:
             self.b2.pop(key, None)
             self.t1[key] = None
             self.resident[key] = self.t1
-        request.inserted.update(keys)
+        self._uses(request).inserted.update(keys)
 
     def evict(self, count: int, busy: Mapping[BlockKey, int], protected: Mapping[BlockKey, None]) -> list[BlockKey]:
         def evictable(blocks: _Blocks) -> Iterator[BlockKey]:
@@ -108,13 +128,14 @@ class ArcPolicy:
         self.resident[key] = self.t2
 
     def commit(self, request: RequestRecency) -> None:
+        uses = self._uses(request)
         for key in request.commit_order():
             blocks = self.resident.get(key)
             if blocks is None:
                 continue
-            if key in request.reused:
+            if key in uses.reused:
                 self._make_frequent(key)
-            elif key in request.inserted:
+            elif key in uses.inserted:
                 blocks.move_to_end(key)
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -16,13 +16,11 @@ from kvtier_cli.tiering.model import BlockKey, group_of
 class RequestRecency:
     """What a request has done to the primary's recency, from its first access to its finish or a reset.
 
-    `accessed`: blocks in the order of their first access. `inserted`: blocks that its stores and promotions put in.
-    `reused`: blocks it loaded, or offered while ready, without having inserted them itself. `offered_absent`: blocks it
-    offered while they were absent. `rank`: what the LRU policy keeps for it. `prompt`: its blocks, where their
-    positions were given at once, block after block, in `ends`; else None.
+    `accessed`: blocks in the order of their first access. `rank`: what the policy keeps for it. `prompt`: its blocks,
+    where their positions were given at once, block after block, in `ends`; else None.
     """
 
-    __slots__ = ("_positions", "accessed", "ends", "inserted", "offered_absent", "prompt", "rank", "reused")
+    __slots__ = ("_positions", "accessed", "ends", "prompt", "rank")
 
     def __init__(self) -> None:
         self.prompt: Sequence[BlockKey] | None = None
@@ -67,9 +65,6 @@ class RequestRecency:
     def forget_accesses(self) -> None:
         """Forget everything but the positions, as a reset of the cache does."""
         self.accessed: dict[BlockKey, None] = {}
-        self.inserted: set[BlockKey] = set()
-        self.reused: set[BlockKey] = set()
-        self.offered_absent: set[BlockKey] = set()
         self.rank: Any = None
 
     def commit_order(self) -> list[BlockKey]:

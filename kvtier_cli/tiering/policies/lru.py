@@ -82,20 +82,26 @@ class LruPolicy:
         bucket = request.rank or self._bucket(request)
         accessed = request.accessed
         if ready:
-            moment, resident = bucket.moment, self.resident
-            moving = [key for key in ready if key not in accessed and resident[key].moment < moment]
-            ends = request.ends_of(moving)
-            if ends is None:
-                moving = [key for key in moving if key in request.positions]
-                ends = [request.positions[key] for key in moving]
-            if moving:
-                bucket.add(moving, ends)
-                for key in moving:
-                    resident[key] = bucket
+            self._move(request, bucket, ready)
         if accessed:
             accessed.update(keys)
         else:
             request.accessed = keys
+
+    def _move(self, request: RequestRecency, bucket: _Bucket, ready: Collection[BlockKey]) -> None:
+        """Into the bucket come those `ready` blocks that rank before it, at their first access."""
+        accessed, moment, resident = request.accessed, bucket.moment, self.resident
+        moving = [key for key in ready if key not in accessed and resident[key].moment < moment]
+        if not moving:
+            return
+        ends = request.ends_of(moving)
+        if ends is None:
+            moving = [key for key in moving if key in request.positions]
+            ends = [request.positions[key] for key in moving]
+        if moving:
+            bucket.add(moving, ends)
+            for key in moving:
+                resident[key] = bucket
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         bucket = request.rank or self._bucket(request)
@@ -139,7 +145,7 @@ class LruPolicy:
                     return
         order = request.commit_order()
         if not resident.keys() >= accessed.keys():
-            order = [key for key in order if key in resident]
+            order = list(filter(resident.__contains__, order))
         bucket.close([])
         self._recency.close(bucket)
         self._recency.append(order)
