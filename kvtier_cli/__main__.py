@@ -2,6 +2,6 @@
 
 import sys
 
-from kvtier_cli.main import main
+from kvtier_cli.main import program
 
-sys.exit(main())
+sys.exit(program())

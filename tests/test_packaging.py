@@ -66,7 +66,7 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     about = email.message_from_bytes(archive.read(f"{folder}/METADATA"))
     assert (about["Version"], about["License-Expression"]) == (__version__, "Apache-2.0")
     assert b"Apache License" in archive.read(f"{folder}/licenses/LICENSE")
-    assert b"kvtier = kvtier_cli.main:main" in archive.read(f"{folder}/entry_points.txt")
+    assert b"kvtier = kvtier_cli.main:program" in archive.read(f"{folder}/entry_points.txt")
 
 
 def test_an_installation_finds_its_own_fixtures(installed: Path) -> None:
