@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from kvtier_cli.replay.losses import LastLosses
 from kvtier_cli.tiering.manager import TieringManager
@@ -41,7 +43,7 @@ class AbsentReason(Enum):
     OFFLINE = "offline"
 
 
-class Stop(NamedTuple):
+class Stop(Struct, frozen=True, gc=False):
     """The first block of a request that was not loaded, and why. `at` is its place in the request, from 0.
 
     An outcome UNREACHED says that the request's cap on loads ends there: all that was looked up was loaded.
@@ -92,7 +94,8 @@ class BlockHistory(Observer):
                 self._evicted_from.append(index)
                 loss += 1
             self._evicted.put(keys, loss)
-        self._forget_refusals(keys)
+        if self._refused:
+            self._forget_refusals(keys)
         if self.unread and tier == PRIMARY_NAME and not self.unread.isdisjoint(keys):
             lost = self.unread.intersection(keys)
             self.evicted_unread += len(lost)
@@ -102,15 +105,15 @@ class BlockHistory(Observer):
         self._refused.update(dict.fromkeys(keys, req_id))
 
     def on_stored(self, req_id: Hashable, keys: Sequence[BlockKey], evicted: Sequence[BlockKey]) -> None:
-        self._forget_refusals(keys)
+        if self._refused:
+            self._forget_refusals(keys)
         if self.unread:  # what is computed anew is no promoted copy, whatever became of that
             self.unread.difference_update(keys)
 
     def _forget_refusals(self, keys: Sequence[BlockKey]) -> None:
         """Something later has happened to `keys`: they were in a tier."""
-        if self._refused:
-            for key in keys:
-                self._refused.pop(key, None)
+        for key in keys:
+            self._refused.pop(key, None)
 
     def last_loss(self, key: BlockKey) -> tuple[AbsentReason, Hashable | None, str | None]:
         """Why a block that no tier has is nowhere: the reason, by whom, and which tier it left last."""

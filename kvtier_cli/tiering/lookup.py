@@ -197,7 +197,8 @@ class Lookup:
             return None
         if evicted:
             self._counters.evicted_by_promotions += len(evicted)
-            self._transfers.add_event(evicted, removed=True)
+            if self._transfers.collects_events:
+                self._transfers.add_event(evicted, removed=True)
             if hooks.evicted is not None:
                 hooks.evicted(req_id, PRIMARY_NAME, evicted)
         self._counters.promoted[tier] += len(keys)

@@ -237,7 +237,8 @@ class TieringManager:
         request = self._unfinished(req_id)
         prepared = self._prepare_store(request, keys, 1 if self.tiers else 0)
         if prepared is not None and prepared.keys:
-            self.transfers.add_event(prepared.keys, removed=False)
+            if self._collects_events:
+                self.transfers.add_event(prepared.keys, removed=False)
             if self.tiers:
                 self.transfers.cascade(self._all_tiers, req_id, prepared.keys)
         return prepared
@@ -264,7 +265,8 @@ class TieringManager:
             return None
         if evicted:
             self.counters.evicted_by_stores += len(evicted)
-            self.transfers.add_event(evicted, removed=True)
+            if self._collects_events:
+                self.transfers.add_event(evicted, removed=True)
             if self._hooks.evicted is not None:
                 self._hooks.evicted(req_id, PRIMARY_NAME, evicted)
         self.counters.blocks_stored += len(absent)
@@ -288,7 +290,8 @@ class TieringManager:
             raise ManagerError(f"request {req_id!r} has no such store under way") from None
         primary = self.primary
         if keys and success:
-            self.transfers.add_event(keys, removed=False)
+            if self._collects_events:
+                self.transfers.add_event(keys, removed=False)
             if self.tiers:
                 primary.make_ready_pinned(keys)
                 self.transfers.cascade(self._all_tiers, req_id, keys)

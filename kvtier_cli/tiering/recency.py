@@ -130,7 +130,11 @@ class Recency:
                 if not segment.is_open:
                     self._written -= len(keys) - end
                 del keys[end:]
-        self.discard(taken)
+        segments = self.segments
+        for key in taken:
+            del segments[key]
+        if self.mark is not None:
+            self._gone += taken
         return taken
 
     def __iter__(self) -> Iterator[BlockKey]:

@@ -153,12 +153,12 @@ class SecondaryTier(SecondaryTierManager):
                 self._lookups.pop(key, None)
 
     def submit_store(self, job: TransferJob) -> None:
-        self._submit(self._count + self.spec.store_latency, job)
+        due = self._count + self.spec.store_latency
+        self._running.append((due, job))
+        self._last_due = max(self._last_due, due)
 
     def submit_load(self, job: TransferJob) -> None:
-        self._submit(self._count + self.spec.load_latency, job)
-
-    def _submit(self, due: int, job: TransferJob) -> None:
+        due = self._count + self.spec.load_latency
         self._running.append((due, job))
         self._last_due = max(self._last_due, due)
 

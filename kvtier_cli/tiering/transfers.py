@@ -59,7 +59,7 @@ class Transfers:
         self.jobs: dict[int, TransferJob] = {}
         self._cascades: dict[int, _Cascade] = {}
         self._queued: dict[int, dict[Hashable, list[BlockKey]]] = {}
-        self._collects_events = events
+        self.collects_events = events
         self._primary_events: list[OffloadingEvent] = []
         self._tier_events: list[list[OffloadingEvent]] = [[] for _ in tiers]
 
@@ -74,19 +74,31 @@ class Transfers:
         if not self._queued:
             return
         queued, self._queued = self._queued, {}
-        for tier, by_request in queued.items():
+        hear = self._hooks.job_submitted
+        for index, by_request in queued.items():
+            tier = self._tiers[index]
             for req_id, keys in by_request.items():
-                self._tiers[tier].submit_load(self._new_job(tier, _PROMOTION, req_id, keys))
+                job_id = self._next_job
+                self._next_job = job_id + 1
+                job = self.jobs[job_id] = TransferJob(job_id, _PROMOTION, tier.name, req_id, keys)
+                if hear is not None:
+                    hear(job)
+                tier.submit_load(job)
 
     # Cascades
 
     def cascade(self, tiers: Sequence[int], req_id: Hashable, keys: Sequence[BlockKey]) -> None:
         """Copy pinned blocks to `tiers`, a job each; when the last of them ends, each block loses one pin."""
         cascade = _Cascade(keys, len(tiers))
-        for tier in tiers:
-            job = self._new_job(tier, _CASCADE, req_id, keys)
-            self._cascades[job.job_id] = cascade
-            self._tiers[tier].submit_store(job)
+        hear = self._hooks.job_submitted
+        for index in tiers:
+            tier, job_id = self._tiers[index], self._next_job
+            self._next_job = job_id + 1
+            job = self.jobs[job_id] = TransferJob(job_id, _CASCADE, tier.name, req_id, keys)
+            self._cascades[job_id] = cascade
+            if hear is not None:
+                hear(job)
+            tier.submit_store(job)
 
     def retry_parked(self, request: RequestState) -> None:
         """Cascade those parked blocks of a request that are ready by now; drop those that left the primary."""
@@ -102,14 +114,6 @@ class Transfers:
                 request.parked[tier] = still
             else:
                 del request.parked[tier]
-
-    def _new_job(self, tier: int, kind: JobKind, req_id: Hashable, keys: Sequence[BlockKey]) -> TransferJob:
-        job_id = self._next_job
-        self._next_job = job_id + 1
-        job = self.jobs[job_id] = TransferJob(job_id, kind, self._tiers[tier].name, req_id, keys)
-        if self._hooks.job_submitted is not None:
-            self._hooks.job_submitted(job)
-        return job
 
     # Ends of jobs
 
@@ -137,7 +141,7 @@ class Transfers:
         if request is not None and request.failed:
             for key in loaded:
                 request.failed.pop(key, None)
-        if self._collects_events:
+        if self.collects_events:
             self.add_event(loaded, removed=False)
 
     def _lose(
@@ -161,7 +165,7 @@ class Transfers:
         cascade.running -= 1
         if not cascade.running:
             self._primary.unpin(cascade.keys)
-        if self._collects_events and result.success:
+        if self.collects_events and result.success:
             medium, locality = self._tiers[tier].medium, self._tiers[tier].locality
             if medium is not None:
                 self._tier_events[tier].append(OffloadingEvent(medium, locality, False, job.keys))
@@ -227,8 +231,9 @@ class Transfers:
     # Events
 
     def add_event(self, keys: Collection[BlockKey], *, removed: bool) -> None:
-        """The primary reports blocks that became ready in it or were evicted from it."""
-        if self._collects_events and keys:
+        """The primary reports blocks that became ready in it or were evicted from it; only while it `collects_events`,
+        so that nobody else pays for the call."""
+        if keys:
             self._primary_events.append(OffloadingEvent(Medium.CPU, None, removed, list(keys)))
 
     def take_events(self) -> list[OffloadingEvent]:

@@ -23,21 +23,19 @@ class _Bucket(Segment):
     that came in first.
     """
 
-    __slots__ = ("_added", "_positions", "is_open")
+    __slots__ = ("_positions", "added", "is_open")
 
     def __init__(self, moment: int) -> None:
         super().__init__(moment, [])
         self.is_open = True
-        self._added: list[tuple[Sequence[BlockKey], Sequence[int]]] = []
+        self.added: list[tuple[Sequence[BlockKey], Sequence[int]]] = []
+        """What has come in since it was settled last: blocks and their positions."""
         self._positions: dict[BlockKey, int] = {}
 
-    def add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
-        self._added.append((keys, positions))
-
     def settle(self) -> None:
-        for keys, positions in self._added:
+        for keys, positions in self.added:
             self._add(keys, positions)
-        self._added.clear()
+        self.added.clear()
 
     def _add(self, keys: Sequence[BlockKey], positions: Sequence[int]) -> None:
         known = self._positions
@@ -53,7 +51,7 @@ class _Bucket(Segment):
         """The request is finished. `keys`, the least recent last, are all that still count here."""
         self.is_open = False
         self.keys = keys
-        self._added, self._positions = [], {}
+        self.added, self._positions = [], {}
 
 
 class LruPolicy:
@@ -79,43 +77,52 @@ class LruPolicy:
     def access(self, request: RequestRecency, keys: dict[BlockKey, None], ready: Collection[BlockKey]) -> None:
         if not keys:
             return
-        bucket = request.rank or self._bucket(request)
-        accessed = request.accessed
-        if ready:
-            self._move(request, bucket, ready)
+        accessed, bucket = request.accessed, request.rank
+        if bucket is None:
+            bucket = self._bucket(request)
+            moving = list(ready)  # its moment is the latest
+        else:
+            moving = self._before(bucket, ready, accessed) if ready else []
+        if moving:
+            self._move(request, bucket, moving)
         if accessed:
             accessed.update(keys)
         else:
             request.accessed = keys
 
-    def _move(self, request: RequestRecency, bucket: _Bucket, ready: Collection[BlockKey]) -> None:
-        """Into the bucket come those `ready` blocks that rank before it, at their first access."""
-        accessed, moment, resident = request.accessed, bucket.moment, self.resident
-        moving = [key for key in ready if key not in accessed and resident[key].moment < moment]
-        if not moving:
-            return
-        ends = request.ends_of(moving)
+    def _before(
+        self, bucket: _Bucket, ready: Collection[BlockKey], accessed: Mapping[BlockKey, None]
+    ) -> list[BlockKey]:
+        """Those `ready` blocks that rank before the bucket and were not accessed yet."""
+        moment, resident = bucket.moment, self.resident
+        return [key for key in ready if key not in accessed and resident[key].moment < moment]
+
+    def _move(self, request: RequestRecency, bucket: _Bucket, keys: list[BlockKey]) -> None:
+        """Blocks whose positions are known come into the bucket."""
+        ends = request.ends_of(keys)
         if ends is None:
-            moving = [key for key in moving if key in request.positions]
-            ends = [request.positions[key] for key in moving]
-        if moving:
-            bucket.add(moving, ends)
-            for key in moving:
-                resident[key] = bucket
+            keys = [key for key in keys if key in request.positions]
+            ends = [request.positions[key] for key in keys]
+            if not keys:
+                return
+        bucket.added.append((keys, ends))
+        resident = self.resident
+        for key in keys:
+            resident[key] = bucket
 
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         bucket = request.rank or self._bucket(request)
         resident = self.resident
         ends = request.ends_of(keys)
         if ends is not None:
-            bucket.add(keys, ends)
+            bucket.added.append((keys, ends))
             for key in keys:
                 resident[key] = bucket
             return
         positions = request.positions
         for key in keys:
             if key in positions:
-                bucket.add((key,), (positions[key],))
+                bucket.added.append(((key,), (positions[key],)))
                 resident[key] = bucket
             else:
                 self._recency.append((key,))
