@@ -40,7 +40,7 @@ def text_at(text: Array, end: Array, index: int) -> str:
 
 def label_columns(table: BlockTable) -> dict[str, Array]:
     """The labels and chains of all blocks in `table`."""
-    columns: dict[str, Array] = {"parent": np.array(table.parents, np.int32)}
+    columns: dict[str, Array] = {"parent": np.maximum(np.array(table.parents), -1).astype(np.int32)}
     labels = table.labels
     try:
         if isinstance(labels, range):  # of which an array would make a list first

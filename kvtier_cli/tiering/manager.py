@@ -61,6 +61,7 @@ class TieringManager:
         self._hooks = Hooks(observer)
         self.transfers = Transfers(self.primary, self.tiers, self.requests, self.counters, self._hooks, events=events)
         self._request_level = [index for index, tier in enumerate(self.tiers) if tier.request_level]
+        self._offload_policy = OffloadPolicy.REQUEST_LEVEL if self._request_level else OffloadPolicy.CHUNK_LEVEL
         silent = SecondaryTierManager.on_new_request
         self._hear_of_arrivals = [tier for tier in self.tiers if type(tier).on_new_request is not silent]
         self._scans: dict[TierFilter, list[tuple[int, SecondaryTierManager, bool]]] = {}
@@ -90,17 +91,16 @@ class TieringManager:
         if req_id in self.requests:
             raise ManagerError(f"request {req_id!r} is live already")
         context = RequestContext(req_id, load_filter)
-        self.requests[req_id] = RequestState(context, self._scan(load_filter))
+        scan = self._last_scan if load_filter is self._last_filter else self._scan(load_filter)
+        self.requests[req_id] = RequestState(context, scan)
         for tier in self._hear_of_arrivals:
             tier.on_new_request(context)
         if self._hooks.request is not None:
             self._hooks.request(req_id, load_filter)
-        return OffloadPolicy.REQUEST_LEVEL if self._request_level else OffloadPolicy.CHUNK_LEVEL
+        return self._offload_policy
 
     def _scan(self, load_filter: TierFilter) -> list[tuple[int, SecondaryTierManager, bool]]:
         """The tiers in lookup order, each with whether the filter admits it; computed once a filter."""
-        if load_filter is self._last_filter:
-            return self._last_scan
         scan = self._scans.get(load_filter)
         if scan is None:
             scan = self._scans[load_filter] = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kvtier_cli.replay.identity import ROOT, BlockTable, Label
 
 LABELS = st.one_of(
-    st.integers(0, 4),
+    st.integers(-4, 4),
     st.sampled_from((-1, 2**53 + 1, 2**64 - 1, 2**64, 10**4000)),
     st.sampled_from(("", "a", "/a", "é", "\ud800", "05", "-0", "1.0")),
 )

@@ -26,7 +26,8 @@ class RequestRecency:
         self.prompt: Sequence[BlockKey] | None = None
         self.ends = range(0)
         self._positions: dict[BlockKey, int] | None = None
-        self.forget_accesses()
+        self.accessed: dict[BlockKey, None] = {}
+        self.rank: Any = None
 
     def set_positions(self, keys: Sequence[BlockKey], positions: Sequence[int | None]) -> None:
         """Tell the token at which each block ends; None tells nothing, a later value replaces an earlier one."""
@@ -64,8 +65,8 @@ class RequestRecency:
 
     def forget_accesses(self) -> None:
         """Forget everything but the positions, as a reset of the cache does."""
-        self.accessed: dict[BlockKey, None] = {}
-        self.rank: Any = None
+        self.accessed = {}
+        self.rank = None
 
     def commit_order(self) -> list[BlockKey]:
         """The accessed blocks in the order in which a finish makes them recent: the head of the prefix last.
