@@ -117,15 +117,21 @@ class Recency:
                 start = max(0, end - missing)
                 part = keys[start:end]
                 part.reverse()
+                end = start
                 found = list(map(segment_of, part))
-                if found.count(segment) < len(part):
-                    part = list(compress(part, map(is_, found, repeat(segment))))
+                valid = found.count(segment)
+                if not valid:
+                    continue
+                if valid < len(part):
+                    if found[:valid].count(segment) == valid:  # the usual case: the head of a prompt has moved on
+                        del part[valid:]
+                    else:
+                        part = list(compress(part, map(is_, found, repeat(segment))))
                 if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                     part = list(filterfalse(protected.__contains__, filterfalse(busy.__contains__, part)))
                     passed_over = True
                 taken += part
                 missing -= len(part)
-                end = start
             if not passed_over:  # all that was walked over is taken, or did not count any more
                 if not segment.is_open:
                     self._written -= len(keys) - end
