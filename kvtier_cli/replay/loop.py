@@ -81,6 +81,7 @@ class ReplayLoop:
         self.text_keys = TextKeys(self.table) if text_keys else None
         # All blocks behind a new chain are new; of ids as they are, and after other runs, nothing can be said.
         self._knows_new = spec.identity != "id" and starts_empty
+        self._may_repeat = spec.identity == "id"
         self._faulty = [
             tier
             for tier in manager.tiers
@@ -205,7 +206,11 @@ class ReplayLoop:
         total = len(keys)
         tokens = self.block_tokens
         manager.on_new_request(req_id, load_filter)
-        manager.set_positions(req_id, keys, range(tokens, tokens * (total + 1), tokens))
+        ends = range(tokens, tokens * (total + 1), tokens)
+        if self._may_repeat:
+            manager.set_positions(req_id, keys, ends)
+        else:
+            manager.requests[req_id].set_prompt(keys, ends)
 
         sought = keys
         if limits is not None:

@@ -15,15 +15,24 @@ class Primary:
     """Blocks in a fixed number of slots.
 
     `resident` holds every block with a slot. `busy` says what keeps a block from eviction: −1 while its write is in
-    flight, else the number of its pins (above 0); a ready block without pins is not in it.
+    flight, else the number of its pins (above 0); a ready block without pins is not in it. The pins of the last store
+    are written down there only when somebody looks: most are gone before.
     """
 
     def __init__(self, capacity: int, policy: str) -> None:
         self.capacity = capacity
         self.policy = make_policy(policy, capacity)
         self.resident = self.policy.resident
-        self.busy: dict[BlockKey, int] = {}
+        self._busy: dict[BlockKey, int] = {}
+        self._stored: Sequence[BlockKey] | None = None  # blocks with a pin each that is not in `_busy` yet
         self.pending = 0
+
+    @property
+    def busy(self) -> dict[BlockKey, int]:
+        if self._stored is not None:
+            self._busy.update(dict.fromkeys(self._stored, 1))
+            self._stored = None
+        return self._busy
 
     @property
     def free(self) -> int:
@@ -60,7 +69,9 @@ class Primary:
                 return None
             evicted = self.policy.evict(missing, busy, protected)
         self.policy.insert(request, keys)
-        if pins:
+        if pins == 1:
+            self._stored = keys
+        elif pins:
             for key in keys:
                 busy[key] = pins
             if pins == PENDING:
@@ -113,10 +124,10 @@ class Primary:
             busy[key] = busy.get(key, 0) + 1
 
     def unpin(self, keys: Collection[BlockKey]) -> None:
-        busy = self.busy
-        if len(keys) == len(busy) and list(busy.values()).count(1) == len(busy):
-            busy.clear()  # each of them had its only pin, and nothing else has any
+        if keys is self._stored:
+            self._stored = None
             return
+        busy = self.busy
         for key in keys:
             pins = busy[key]
             if pins == 1:
@@ -128,7 +139,7 @@ class Primary:
         """Empty the tier; whatever was in flight has ended before."""
         self.policy.reset()
         self.resident = self.policy.resident
-        self.busy = {}
+        self._busy, self._stored = {}, None
         self.pending = 0
 
     def restore(self, state: dict[str, Any], pending: Iterable[BlockKey]) -> None:
@@ -136,8 +147,8 @@ class Primary:
         live, and no job may run."""
         self.policy.restore(state)
         self.resident = self.policy.resident
-        self.busy = dict.fromkeys(pending, PENDING)
-        self.pending = len(self.busy)
+        self._busy, self._stored = dict.fromkeys(pending, PENDING), None
+        self.pending = len(self._busy)
 
     def dump_state(self) -> dict[str, Any]:
         """What keeps which blocks busy; their order is the policy's state. To be taken while no request is
@@ -148,8 +159,8 @@ class Primary:
         """Go back to a state that `dump_state` gave, with the policy's state of then; it may be loaded again."""
         self.policy.restore(policy)
         self.resident = self.policy.resident
-        self.busy = dict(state["busy"])
-        self.pending = list(self.busy.values()).count(PENDING)
+        self._busy, self._stored = dict(state["busy"]), None
+        self.pending = list(self._busy.values()).count(PENDING)
 
     def pins(self, extra: Mapping[BlockKey, int]) -> dict[BlockKey, int | None]:
         """Block → its pins (with `extra` ones added), or None while pending, in no particular order."""

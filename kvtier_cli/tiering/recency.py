@@ -63,13 +63,14 @@ class Recency:
         if self._order[-1] is segment:
             self._order.pop()
 
-    def renew(self, segment: Segment) -> bool:
-        """Give a segment with all its blocks the latest moment, if it has the latest place."""
-        if self._order[-1] is not segment:
-            return False
-        segment.moment = self.tick()
+    def is_latest(self, segment: Segment) -> bool:
+        """Whether nothing has happened since a segment was opened but that its owner filled it, and evictions."""
+        return segment.moment == self._clock and self._order[-1] is segment
+
+    def renew(self, segment: Segment) -> None:
+        """Give the latest segment, closed by its owner, a new moment."""
+        segment.moment = self._clock = self._clock + 1
         self._wrote(len(segment.keys))
-        return True
 
     def _wrote(self, count: int) -> None:
         self._written += count
@@ -88,6 +89,7 @@ class Recency:
 
     def discard(self, keys: Collection[BlockKey]) -> None:
         """Take blocks out; all are in."""
+        self._clock += 1
         segments = self.segments
         for key in keys:
             del segments[key]

@@ -43,6 +43,11 @@ class RequestRecency:
             if position is not None:
                 known[key] = position
 
+    def set_prompt(self, keys: Sequence[BlockKey], ends: range) -> None:
+        """`set_positions` for blocks of which none comes twice, with rising positions, before anything else of the
+        request. A list is given away."""
+        self.prompt, self.ends = keys if type(keys) is list else list(keys), ends
+
     @property
     def positions(self) -> dict[BlockKey, int]:
         """Block → the token at which it ends, as far as it was told; made when somebody needs it."""

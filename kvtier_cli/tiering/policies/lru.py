@@ -32,6 +32,14 @@ class _Bucket(Segment):
         """What has come in since it was settled last: blocks and their positions."""
         self._positions: dict[BlockKey, int] = {}
 
+    @property
+    def unsettled(self) -> int:
+        """How many blocks have come in since. None is taken out of the bucket while there are some."""
+        count = 0
+        for keys, _ in self.added:
+            count += len(keys)
+        return count
+
     def settle(self) -> None:
         for keys, positions in self.added:
             self._add(keys, positions)
@@ -143,13 +151,12 @@ class LruPolicy:
             return
         request.rank = None
         accessed, resident = request.accessed, self.resident
-        if request.prompt is not None and len(accessed) == len(request.prompt):
-            # The usual end: all its blocks rank in the bucket, so the bucket becomes recent as a whole.
-            blocks = list(request.prompt)
-            if list(map(resident.get, blocks)).count(bucket) == len(blocks):
-                bucket.close(blocks)
-                if self._recency.renew(bucket):
-                    return
+        prompt, recency = request.prompt, self._recency
+        if prompt is not None and len(accessed) == len(prompt) == bucket.unsettled and recency.is_latest(bucket):
+            # The usual end: all its blocks came into the bucket and none has left, so it becomes recent as a whole.
+            bucket.close(list(prompt))
+            recency.renew(bucket)
+            return
         order = request.commit_order()
         if not resident.keys() >= accessed.keys():
             order = list(filter(resident.__contains__, order))
