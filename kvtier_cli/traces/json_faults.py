@@ -5,7 +5,6 @@ msgspec gives a byte offset for syntax and a path for values; people want the co
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
@@ -145,6 +144,8 @@ def _encoding_fault(line: bytes, file: str, number: int) -> InputError:
 def _is_whole(line: bytes) -> bool:
     """Whether the standard library reads the line to its end: it allows half a surrogate pair, msgspec does not."""
     try:
+        import json  # only who has a fault to tell pays for it
+
         json.loads(line)
     except (ValueError, RecursionError):
         return False

@@ -56,13 +56,15 @@ class RequestRecency:
         return self._positions
 
     def ends_of(self, keys: Sequence[BlockKey]) -> Sequence[int] | None:
-        """The positions of `keys`; None where one is not known. A piece of the prompt at either end costs nothing."""
+        """The positions of `keys`, one or more; None where one is not known. A piece of the prompt costs little."""
         prompt, count = self.prompt, len(keys)
         if prompt is not None:
             if prompt[-count:] == keys:
                 return self.ends[-count:]
-            if prompt[:count] == keys:
-                return self.ends[:count]
+            if keys[0] in prompt:
+                start = prompt.index(keys[0])
+                if prompt[start : start + count] == keys:
+                    return self.ends[start : start + count]
         try:
             return list(map(self.positions.__getitem__, keys))
         except KeyError:
