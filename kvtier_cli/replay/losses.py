@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from itertools import repeat
 from typing import cast
@@ -21,7 +20,7 @@ class LastLosses:
 
     def __init__(self, *, numbered: bool = False) -> None:
         self._numbered = numbered
-        self._of_number = array("q")
+        self._of_number: list[int] = []  # an array would turn each number into eight bytes, which takes longer
         self._of_name: dict[BlockKey, int] = {}
 
     def put(self, keys: Sequence[BlockKey], loss: int) -> None:
@@ -53,12 +52,12 @@ class LastLosses:
     def dump(self) -> Sequence[Sequence[BlockKey]]:
         """All that it remembers, for `load`: two lists, of ints alone where blocks are numbered."""
         if self._numbered:
-            return [[], self._of_number.tolist()]
+            return [[], self._of_number.copy()]
         return [list(self._of_name), list(self._of_name.values())]
 
     def load(self, keys: Sequence[BlockKey], losses: Sequence[int]) -> None:
         """Go back to what `dump` gave."""
         if self._numbered:
-            self._of_number = array("q", losses)
+            self._of_number = list(losses)
         else:
             self._of_name = dict(zip(keys, losses, strict=True))

@@ -16,6 +16,7 @@ from operator import is_
 from kvtier_cli.tiering.model import BlockKey
 
 _SLACK = 4096
+_AHEAD = 64
 _NOTHING: Mapping[BlockKey, object] = {}
 
 
@@ -114,26 +115,33 @@ class Recency:
                 segment.settle()
             keys = segment.keys
             end = len(keys)
+            looked_at = missing
             passed_over = False
             while end and missing:
-                start = max(0, end - missing)
+                start = max(0, end - looked_at)
                 part = keys[start:end]
                 part.reverse()
-                end = start
                 found = list(map(segment_of, part))
                 valid = found.count(segment)
-                if not valid:
-                    continue
                 if valid < len(part):
-                    if found[:valid].count(segment) == valid:  # the usual case: the head of a prompt has moved on
+                    # The head of a prompt moves on, its tail stays: what follows here is likely to have moved as well.
+                    looked_at = missing + _AHEAD
+                    if not valid:
+                        end = start
+                        continue
+                    if found[:valid].count(segment) == valid:
                         del part[valid:]
                     else:
                         part = list(compress(part, map(is_, found, repeat(segment))))
                 if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                     part = list(filterfalse(protected.__contains__, filterfalse(busy.__contains__, part)))
                     passed_over = True
+                if len(part) > missing:
+                    del part[missing:]
+                    start = end - 1 - keys[start:end][::-1].index(part[-1])
                 taken += part
                 missing -= len(part)
+                end = start
             if not passed_over:  # all that was walked over is taken, or did not count any more
                 if not segment.is_open:
                     self._written -= len(keys) - end
