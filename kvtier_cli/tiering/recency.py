@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import compress, filterfalse, repeat
+from itertools import compress, repeat
 from operator import is_
 
 from kvtier_cli.tiering.model import BlockKey
 
 _SLACK = 4096
-_AHEAD = 64
+_LISTED = 512
 _NOTHING: Mapping[BlockKey, object] = {}
 
 
@@ -39,13 +39,19 @@ class Segment:
 class Recency:
     """Blocks from the least to the most recent. `segments` holds exactly the blocks in it, each with its segment."""
 
-    __slots__ = ("_clock", "_gone", "_marked_at", "_order", "_written", "mark", "segments")
+    __slots__ = (
+        *("_at", "_clock", "_gone", "_marked_at", "_oldest", "_oldest_in", "_order", "_written"),
+        *("mark", "segments"),
+    )
 
     def __init__(self) -> None:
         self.segments: dict[BlockKey, Segment] = {}
         self._order: deque[Segment] = deque()
         self._clock = 0
         self._written = 0
+        self._oldest: list[BlockKey] = []
+        self._oldest_in: list[Segment] = []
+        self._at = 0
         self.mark: object = None
         self._marked_at = 0
         self._gone: list[BlockKey] = []
@@ -102,60 +108,79 @@ class Recency:
     ) -> list[BlockKey]:
         """Take out and return the `count` least recent blocks that are neither `busy` nor `protected`; all of these
         where there are fewer."""
-        order, segment_of = self._order, self.segments.get
-        while order and not order[0].is_open and not order[0].keys:
-            order.popleft()
-        taken: list[BlockKey] = []
+        segments = self.segments
         missing = max(count, 0)
         some_blocked = bool(busy or protected)
-        for segment in order:
-            if not missing:
-                break
-            if segment.is_open:
-                segment.settle()
-            keys = segment.keys
-            end = len(keys)
-            looked_at = missing
-            passed_over = False
-            while end and missing:
-                start = max(0, end - looked_at)
-                part = keys[start:end]
-                part.reverse()
-                found = list(map(segment_of, part))
-                valid = found.count(segment)
-                if valid < len(part):
-                    # The head of a prompt moves on, its tail stays: what follows here is likely to have moved as well.
-                    looked_at = missing + _AHEAD
-                    if not valid:
-                        end = start
-                        continue
-                    if found[:valid].count(segment) == valid:
-                        del part[valid:]
-                    else:
-                        part = list(compress(part, map(is_, found, repeat(segment))))
-                if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
-                    part = list(filterfalse(protected.__contains__, filterfalse(busy.__contains__, part)))
-                    passed_over = True
-                if len(part) > missing:
-                    del part[missing:]
-                    start = end - 1 - keys[start:end][::-1].index(part[-1])
-                taken += part
-                missing -= len(part)
-                end = start
-            if not passed_over:  # all that was walked over is taken, or did not count any more
-                if not segment.is_open:
-                    self._written -= len(keys) - end
-                del keys[end:]
-        segments = self.segments
+        taken: list[BlockKey] = []
+        passed: list[BlockKey] = []
+        while missing and (self._at < len(self._oldest) or self._list_oldest()):
+            end = self._at + missing
+            part, its = self._oldest[self._at : end], self._oldest_in[self._at : end]
+            self._at += len(part)
+            found = list(map(segments.get, part))
+            if found != its:
+                part = list(compress(part, map(is_, found, its)))
+            if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
+                blocked = [key for key in part if key in busy or key in protected]
+                passed += blocked
+                part = [key for key in part if key not in busy and key not in protected]
+            taken += part
+            missing -= len(part)
+        if passed:
+            self._oldest = passed + self._oldest[self._at :]
+            self._oldest_in = [segments[key] for key in passed] + self._oldest_in[self._at :]
+            self._at = 0
+        if missing:
+            taken += self._from_open(missing, busy, protected)
         for key in taken:
             del segments[key]
         if self.mark is not None:
             self._gone += taken
         return taken
 
+    def _list_oldest(self) -> bool:
+        """Bring the next segments from the old end into the list; whether there are any, and none is open."""
+        order = self._order
+        keys: list[BlockKey] = []
+        its: list[Segment] = []
+        while len(keys) < _LISTED and order and not order[0].is_open:
+            segment = order.popleft()
+            written, segment.keys = segment.keys, []
+            self._written -= len(written)
+            written.reverse()
+            keys += written
+            its += repeat(segment, len(written))
+        self._oldest, self._oldest_in, self._at = keys, its, 0
+        return bool(keys)
+
+    def _from_open(
+        self, missing: int, busy: Mapping[BlockKey, object], protected: Mapping[BlockKey, object]
+    ) -> list[BlockKey]:
+        """The least recent blocks where the oldest segment of all is open. Only their places are given up."""
+        taken: list[BlockKey] = []
+        for segment in self._order:
+            if segment.is_open:
+                segment.settle()
+            kept: list[BlockKey] = []
+            keys = segment.keys
+            before = len(keys)
+            while keys and len(taken) < missing:
+                key = keys.pop()
+                if self.segments.get(key) is segment:
+                    (kept if key in busy or key in protected else taken).append(key)
+            keys += reversed(kept)
+            if not segment.is_open:
+                self._written -= before - len(keys)
+            if len(taken) == missing:
+                break
+        return taken
+
     def __iter__(self) -> Iterator[BlockKey]:
         """The blocks, least recent first. Change nothing meanwhile."""
         segment_of = self.segments.get
+        for at in range(self._at, len(self._oldest)):
+            if segment_of(self._oldest[at]) is self._oldest_in[at]:
+                yield self._oldest[at]
         for segment in self._order:
             if segment.is_open:
                 segment.settle()
@@ -179,6 +204,13 @@ class Recency:
             if segment.is_open:
                 segment.settle()
             recent += [key for key in segment.keys if segment_of(key) is segment]
+        else:
+            for at in range(len(self._oldest) - 1, self._at - 1, -1):
+                segment = self._oldest_in[at]
+                if segment.moment <= self._marked_at:
+                    break
+                if segment_of(self._oldest[at]) is segment:
+                    recent.append(self._oldest[at])
         recent.reverse()
         return recent, self._gone
 

@@ -40,21 +40,42 @@ class AgainstAList(RuleBasedStateMachine):
 
 
 class OrderOfRecency(AgainstAList):
+    @initialize()
+    def start_without_a_mark(self) -> None:
+        self.recent: set[int] | None = None
+        self.gone: list[int] = []
+
     @rule(keys=KEYS)
     def append(self, keys: list[int]) -> None:
         self.recency.append(keys)
         self.listed = self.without(keys) + keys
+        if self.recent is not None:
+            self.recent.update(keys)
 
     @rule(keys=KEYS)
     def discard(self, keys: list[int]) -> None:
         held = self.held(keys)
         self.recency.discard(held)
         self.listed = self.without(held)
+        self.gone += held
 
-    @rule(count=st.integers(0, 14))
-    def take_oldest(self, count: int) -> None:
-        assert self.recency.take_oldest(count) == self.listed[:count]
-        del self.listed[:count]
+    @rule(count=st.integers(0, 14), busy=KEYS)
+    def take_oldest(self, count: int, busy: list[int]) -> None:
+        oldest = [key for key in self.listed if key not in busy][:count]
+        assert self.recency.take_oldest(count, dict.fromkeys(busy)) == oldest
+        self.listed = self.without(oldest)
+        self.gone += oldest
+
+    @rule()
+    def mark(self) -> None:
+        self.recency.set_mark("here")
+        self.recent, self.gone = set(), []
+
+    @invariant()
+    def what_has_moved_since_the_mark_is_known(self) -> None:
+        if self.recent is not None:
+            recent = [key for key in self.listed if key in self.recent]
+            assert self.recency.moved() == (recent, self.gone)
 
     @invariant()
     def the_order_is_that_of_the_list(self) -> None:
@@ -107,8 +128,12 @@ class Lru(AgainstAList):
         assert set(self.policy.resident) == set(self.listed)
 
 
+@pytest.mark.parametrize("listed", [1, 5, 512], ids="{} listed".format)
 @pytest.mark.parametrize("machine", [OrderOfRecency, Lru])
-def test_any_sequence_of_moves_gives_the_order_of_a_plain_list(machine: type[AgainstAList]) -> None:
+def test_any_sequence_of_moves_gives_the_order_of_a_plain_list(
+    machine: type[AgainstAList], listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recency, "_LISTED", listed)
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))
 
 
