@@ -139,19 +139,20 @@ class Recency:
         return taken
 
     def _list_oldest(self) -> bool:
-        """Bring the next segments from the old end into the list; whether there are any, and none is open."""
-        order = self._order
-        keys: list[BlockKey] = []
-        its: list[Segment] = []
-        while len(keys) < _LISTED and order and not order[0].is_open:
+        """Bring blocks of the next segments from the old end into the list; whether there are any before an open one."""
+        order, segment_of = self._order, self.segments.get
+        oldest: list[BlockKey] = []
+        oldest_in: list[Segment] = []
+        while len(oldest) < _LISTED and order and not order[0].is_open:
             segment = order.popleft()
-            written, segment.keys = segment.keys, []
-            self._written -= len(written)
-            written.reverse()
-            keys += written
-            its += repeat(segment, len(written))
-        self._oldest, self._oldest_in, self._at = keys, its, 0
-        return bool(keys)
+            keys, segment.keys = segment.keys, []
+            self._written -= len(keys)
+            keys.reverse()
+            before = len(oldest)
+            oldest += compress(keys, map(is_, map(segment_of, keys), repeat(segment)))
+            oldest_in += [segment] * (len(oldest) - before)
+        self._oldest, self._oldest_in, self._at = oldest, oldest_in, 0
+        return bool(oldest)
 
     def _from_open(
         self, missing: int, busy: Mapping[BlockKey, object], protected: Mapping[BlockKey, object]

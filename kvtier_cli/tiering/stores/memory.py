@@ -8,15 +8,20 @@ from itertools import islice
 from kvtier_cli.tiering.model import BlockKey
 
 
+_LISTED = 1 << 16
+"""Of how many of the oldest blocks a list is made: enough for the walk to them to cost little, and so few that they are
+still in the processor's caches when they are taken."""
+
+
 class MemoryStore:
     """A `BlockStore` that ends with the process.
 
     A checkpoint may leave its `mark`, whatever that is; then `moved` tells what has become recent since.
 
     The order is that of a plain dict: what is written goes to its end. Its old end is not cheap to reach, since the
-    places of all that has left are walked over time and again; so a list of the blocks is made once, and blocks are
-    taken from that until it is used up. `_left` has those of the list that are not least recent any more. (An ordered
-    map, which reaches both ends, takes twice the time for a write, and twice the memory.)
+    places of all that has left are walked over time and again; so the oldest blocks are listed, and taken from the list
+    until it is used up. `_left` has those of the list that are not least recent any more. (An ordered map, which
+    reaches both ends, takes twice the time for a write, and twice the memory.)
     """
 
     def __init__(self) -> None:
@@ -43,7 +48,7 @@ class MemoryStore:
             if not part:
                 if len(found) == len(self._index):
                     break
-                self._look_anew(list(self._index))
+                self._look_anew(list(islice(self._index, max(_LISTED, count))))
                 old, at, found = self._old, 0, []
             elif left and not left.isdisjoint(part):
                 found += [key for key in part if key not in left]
@@ -56,13 +61,13 @@ class MemoryStore:
 
     def least_recent_first(self) -> Iterator[BlockKey]:
         if self._at == len(self._old):
-            self._look_anew(list(self._index))
+            self._look_anew(list(islice(self._index, _LISTED)))
         walked = 0
         for key in map(self._old.__getitem__, range(self._at, len(self._old))):
             if key not in self._left:
                 walked += 1
                 yield key
-        yield from reversed(list(islice(reversed(self._index), len(self._index) - walked)))
+        yield from islice(self._index, walked, None)
 
     def _look_anew(self, old: list[BlockKey]) -> None:
         self._old, self._at, self._found = old, 0, None
