@@ -139,7 +139,7 @@ class Recency:
         return taken
 
     def _list_oldest(self) -> bool:
-        """Bring blocks of the next segments from the old end into the list; whether there are any before an open one."""
+        """List blocks of the next segments from the old end; whether there are any in front of an open segment."""
         order, segment_of = self._order, self.segments.get
         oldest: list[BlockKey] = []
         oldest_in: list[Segment] = []

@@ -7,7 +7,6 @@ from itertools import islice
 
 from kvtier_cli.tiering.model import BlockKey
 
-
 _LISTED = 1 << 16
 """Of how many of the oldest blocks a list is made: enough for the walk to them to cost little, and so few that they are
 still in the processor's caches when they are taken."""
