@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import cast
 
 from kvtier_cli.tiering.model import BlockKey
 
@@ -30,7 +29,8 @@ class LastLosses:
             for key in keys:
                 of_name[key] = loss
             return
-        numbers, of_number = cast("Sequence[int]", keys), self._of_number
+        numbers: Sequence[int] = keys  # type: ignore[assignment]
+        of_number = self._of_number
         try:
             for number in numbers:
                 of_number[number] = loss
