@@ -8,7 +8,6 @@ from time import monotonic
 from typing import Any
 
 from textual.app import App, SystemCommand
-from textual.command import CommandPalette
 from textual.message import Message
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
@@ -19,7 +18,7 @@ from kvtier_cli.replay.story_model import RequestStory
 from kvtier_cli.traces.options import AS_IT_SAYS
 from tui import asking, themes
 from tui.bindings import ALL, Key, shown
-from tui.palette_commands import palette_commands
+from tui.palette_commands import Palette, palette_commands
 from tui.screens.compare import CompareScreen
 from tui.screens.fault import FaultScreen
 from tui.screens.help import HelpScreen
@@ -110,8 +109,8 @@ class Dashboard(App[None]):
         yield from palette_commands(self)
 
     def action_command_palette(self) -> None:
-        if self.use_command_palette and not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(placeholder="Search for commands", id="--command-palette"))
+        if self.use_command_palette and not isinstance(self.screen, Palette):
+            self.push_screen(Palette(placeholder="Search for commands", id="--command-palette"))
 
     # The session
 

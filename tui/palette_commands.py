@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
+from textual.command import CommandPalette
 
 from tui import asking, themes
 from tui.bindings import MAIN
@@ -17,6 +19,14 @@ if TYPE_CHECKING:
     from tui.app import Dashboard
 
 _NOT_ALONE = ("previous one", "find the next", "find the previous")
+
+
+class Palette(CommandPalette):
+    """Textual's, which a page key may reach before its list is laid out."""
+
+    def _action_command_list(self, action: str) -> None:
+        with suppress(KeyError):  # there is no page to go to yet
+            super()._action_command_list(action)
 
 
 def palette_commands(app: Dashboard) -> Iterable[SystemCommand]:

@@ -45,7 +45,7 @@ def test_keys_that_come_faster_than_what_they_open_do_no_harm(key: str, shown: b
     async def paste(pilot: Pilot[None]) -> None:
         if shown:
             await settled(app, pilot)
-        for name in (key, "escape", "escape", "escape", "q"):
+        for name in (key, "pagedown", "pageup", "escape", "escape", "escape", "q"):
             event = events.Key(name, CHARACTERS.get(name, name if len(name) == 1 else None))
             event.set_sender(app)
             assert app._driver is not None
