@@ -126,7 +126,7 @@ def _pack_policy(policy: EvictionPolicy) -> dict[str, Any]:
 
 
 DEFAULT_LIMIT: Final = 64
-DEFAULT_SPACING: Final = 16_384
+DEFAULT_SPACING: Final = 20_480
 
 
 class CheckpointKeeper:

@@ -451,7 +451,8 @@ def locked() -> Iterator[Path]:
 
 def test_a_folder_that_may_not_be_written_to_is_a_fault_of_the_environment(locked: Path) -> None:
     lines = [
-        "import os, sys, tempfile, kvtier_cli.commands.lazy, kvtier_cli.commands.outputs, kvtier_cli.commands.replay",
+        "import json, os, sys, tempfile",
+        "import kvtier_cli.commands.lazy, kvtier_cli.commands.outputs, kvtier_cli.commands.replay",
         "import kvtier_cli.render.replay_view, kvtier_cli.replay.event_log, kvtier_cli.replay.trace_run",
         "from kvtier_cli.main import main",
         "os.geteuid() or os.setuid(65534)",  # root may write anywhere

@@ -26,7 +26,8 @@ class Plan:
 
     def part(self, index: int) -> Part:
         """The part that holds for request `index`."""
-        return next(part for part in reversed(self.parts) if part.since <= index)
+        last = self.parts[-1]
+        return last if last.since <= index else next(part for part in reversed(self.parts) if part.since <= index)
 
     def changed(self, since: int, parse: FilterParse | None, text: str) -> Plan:
         """The same up to request `since`, and from there on another filter."""

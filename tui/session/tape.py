@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvtier_cli.replay.identity import BlockTable
 from kvtier_cli.replay.recorded_requests import RecordedRequests
 from kvtier_cli.replay.trace_run import TraceRun
-from kvtier_cli.tiering.filters import FilterParse, TierFilter, lint_against, parse_tier_filter
+from kvtier_cli.tiering.filters import ALL, FilterParse, TierFilter, lint_against, parse_tier_filter
 from kvtier_cli.tiering.token_caps import BlockLimits
 from kvtier_cli.tiering.topology import Topology
 from kvtier_cli.traces.options import AS_IT_SAYS, TraceOptions
@@ -87,7 +87,8 @@ class Tape:
 
     def filter(self, index: int) -> TierFilter:
         """The filter that a request carries itself."""
-        return self._run.parse_of(self._requests.head(index)).filter
+        request = self._requests.head(index)
+        return ALL if request.params is None else self._run.parse_of(request).filter
 
     def parse(self, index: int) -> FilterParse:
         """The filter that a request carries itself, as vLLM reads it."""
@@ -100,7 +101,8 @@ class Tape:
 
     def limits(self, index: int) -> BlockLimits | None:
         """What the caps that a request carries come to, in blocks; None where it carries none."""
-        return self._run.limits_of(self._requests.head(index), self._requests.length(index))
+        request = self._requests.head(index)
+        return None if request.params is None else self._run.limits_of(request, self._requests.length(index))
 
     def label(self, index: int) -> str:
         """What a request is called: its own id, else its number."""
