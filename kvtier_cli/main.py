@@ -50,14 +50,24 @@ _INPUT_ERRNOS = ("ENOENT", "EISDIR", "ENOTDIR", "EACCES", "EPERM", "ELOOP", "ENA
 def program() -> int:
     """`kvtier` as a process of its own: `main`, quick to start and to end.
 
-    Python looks for cycles more rarely, which is often while it imports, and does not free a million objects one by one
-    when all is said: exit functions run in the reverse of their order, so whoever wants to hear of the exit has.
+    Python looks for cycles more rarely, which is often while it imports. And it does not take down all modules when
+    everything is said: exit functions run in the reverse of their order, so those that were registered since the start
+    have run when ours ends the process.
     """
     import atexit
     import gc
 
     status = [70]
-    atexit.register(lambda: os._exit(status[0]))
+
+    def leave() -> None:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            pass
+        os._exit(status[0])
+
+    atexit.register(leave)
     gc.set_threshold(20_000)
     status[0] = main()
     return status[0]

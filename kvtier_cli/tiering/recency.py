@@ -2,8 +2,11 @@
 
 Blocks that became recent together lie in one segment, in their order; `segments` knows each block's own. A block that
 moves on stays where it was written, but no longer counts there. So nothing is ever taken out of the middle: what does
-not count any more is dropped when the walk from the old end meets it, and when too much of it has gathered. (An
-ordered map, with its links to mend for every move, takes twice the time.)
+not count any more is dropped when it comes to the old end, and when too much of it has gathered. (An ordered map, with
+its links to mend for every move, takes twice the time.)
+
+At the old end the blocks of some segments lie in one list, each beside its segment: an eviction takes a slice of it,
+whatever segments that goes through.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from kvtier_cli.tiering.model import BlockKey
 
 _SLACK = 4096
 _LISTED = 512
+"""About how many of the oldest blocks are listed at a time."""
+
 _NOTHING: Mapping[BlockKey, object] = {}
 
 
