@@ -7,11 +7,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual import work
 from textual.app import SystemCommand
 from textual.command import CommandPalette
+from textual.css.query import NoMatches
 
 from tui import asking, themes
 from tui.bindings import MAIN
+from tui.screens.leaving import LeftOnce
 from tui.show_tables import show_table
 from tui.tables import TABLES
 
@@ -21,12 +24,17 @@ if TYPE_CHECKING:
 _NOT_ALONE = ("previous one", "find the next", "find the previous")
 
 
-class Palette(CommandPalette):
-    """Textual's, which a page key may reach before its list is laid out."""
+class Palette(CommandPalette, LeftOnce[None]):
+    """Textual's, which keys may reach before its list is laid out, or when it is being taken down."""
 
     def _action_command_list(self, action: str) -> None:
         with suppress(KeyError):  # there is no page to go to yet
             super()._action_command_list(action)
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        with suppress(NoMatches):  # there is no list any more
+            await CommandPalette._gather_commands.__wrapped__(self, search_value)  # type: ignore[attr-defined]
 
 
 def palette_commands(app: Dashboard) -> Iterable[SystemCommand]:

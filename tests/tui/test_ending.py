@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from kvtier_cli.render.console import Output
 from tests.tui.screens import WIDE, run_dashboard, settled
-from tests.tui.shows import chat_session
 from tui.app import Changed, Dashboard
 from tui.widgets.legend import Legend
 
@@ -36,26 +32,29 @@ def test_a_replay_that_reports_while_the_screen_is_taken_down_is_not_shown(monke
     assert reported
 
 
-@pytest.mark.parametrize("key", ["question_mark", "slash", "e", "o", "f", "t", "c", "colon", "ctrl+p"])
-@pytest.mark.parametrize("shown", [True, False], ids=["shown", "not-yet-shown"])
-def test_keys_that_come_faster_than_what_they_open_do_no_harm(key: str, shown: bool) -> None:
+@pytest.mark.parametrize("key", ["question_mark", "slash", "e", "f", "t", "c", "ctrl+p"])
+@pytest.mark.parametrize(
+    ("then", "shown"),
+    [
+        (("escape", "escape", "escape"), True),
+        (("escape", "escape", "escape"), False),
+        (("enter", "enter", "escape"), True),
+        (("pagedown", "pageup", "escape"), True),
+    ],
+    ids=["left", "left-before-the-first-picture", "answered-twice", "paged"],
+)
+def test_keys_that_come_faster_than_what_they_open_do_no_harm(key: str, then: tuple[str, ...], shown: bool) -> None:
     """As they do when they are pasted, or typed while the machine is busy."""
-    app = Dashboard(chat_session(), out=Output(color=True))
 
-    async def paste(pilot: Pilot[None]) -> None:
+    async def paste(app: Dashboard, pilot: Pilot[None]) -> None:
         if shown:
             await settled(app, pilot)
-        for name in (key, "pagedown", "pageup", "escape", "escape", "escape", "q"):
+        for name in (key, *then):
             event = events.Key(name, CHARACTERS.get(name, name if len(name) == 1 else None))
             event.set_sender(app)
             assert app._driver is not None
             app._driver.send_message(event)
-        await pilot.pause(0.1)
-        app.exit()
+        await settled(app, pilot)
+        assert app.main is not None
 
-    async def run() -> None:
-        await asyncio.wait_for(app.run_async(headless=True, size=WIDE, auto_pilot=paste), 30)
-
-    asyncio.run(run())
-    assert app._exception is None
-    assert app.return_code == 0
+    run_dashboard(paste, size=WIDE, arrives=False)

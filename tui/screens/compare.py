@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from tui.bindings import COMPARE, bindings
+from tui.screens.leaving import LeftOnce
 from tui.session.comparison import ComparisonView
 from tui.widgets.compare_block import ComparedBlock
 from tui.widgets.compare_panes import ComparedRequest, CompareHeader, ComparePane, DifferencesPane, VariantsPane
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.app import Dashboard
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(LeftOnce[None]):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(COMPARE)]

@@ -91,13 +91,14 @@ class MainScreen(Screen[None]):
                     pane.show(snapshot)
                 else:
                     pane.snapshot = snapshot
-            self.query_one(FilterPane).snapshot = snapshot
+            for filter_pane in self.query(FilterPane):
+                filter_pane.snapshot = snapshot
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.redraw)  # what has room now depends on the size
 
     def redraw(self) -> None:
-        """The same again, in other colours or with another cursor."""
+        """The same again, in other colours or with another cursor. The panes may be gone by now, one after another."""
         snapshot, self._shown = self._shown, None
         if snapshot is not None:
             self.show(snapshot)

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 
 from tui.bindings import Key, all_shown
 from tui.lines import Line
+from tui.screens.leaving import LeftOnce
 from tui.widgets.pane import Pane
 
 Answer = TypeVar("Answer")
@@ -38,7 +39,7 @@ class Lines(Pane):
         return self._lines[y] if y < len(self._lines) else []
 
 
-class Sheet(ModalScreen[Answer], Generic[Answer]):
+class Sheet(ModalScreen[Answer], LeftOnce[Answer], Generic[Answer]):
     """A box in the middle. `lines` says what is in it."""
 
     def lines(self) -> list[Line]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Input
 
 from kvtier_cli.render.console import cell_width
 from tui.bindings import Key, bindings
 from tui.lines import Line, cut, mark_of, padded
+from tui.screens.leaving import LeftOnce
 from tui.screens.prompt import PromptInput
 from tui.screens.sheet import Lines
 from tui.tables import Table, order_of, shown_cell
@@ -103,7 +103,7 @@ class TablePane(ListPane):
             self.post_message(self.Chosen(self, self.cursor))
 
 
-class TableScreen(Screen[int]):
+class TableScreen(LeftOnce[int]):
     """Answers with the request of the row that was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KEYS)]
