@@ -29,10 +29,12 @@ async def play_through(app: Dashboard, pilot: Pilot[None]) -> None:
     app.session.seek(0)
     app.session.toggle_play()
     last = app.session.snapshot.total - 1
+    has_begun = False
     for _ in range(6_000):
         await pilot.pause(0.02)
         snapshot = app.session.snapshot
-        if snapshot.cursor == last and not snapshot.playing:
+        has_begun = has_begun or snapshot.playing
+        if has_begun and snapshot.cursor == last and not snapshot.playing:
             return
     raise AssertionError("the play did not reach the end")
 
@@ -53,7 +55,7 @@ def test_it_stays_flat_while_the_demo_is_played_again_and_again(seconds: int) ->
                 before = resident_kib()
         assert before is not None
         grown = resident_kib() - before
-        assert rounds > seconds / 10
+        assert rounds > seconds / 20
         assert grown < _ALLOWED_KIB, f"{grown:,} KiB more after {rounds} rounds"
 
     run_dashboard(play, size=WIDE)
