@@ -57,7 +57,7 @@ def program() -> int:
     import atexit
     import gc
 
-    status = [70]
+    status = [70]  # a fault of kvtier, until it says otherwise
 
     def leave() -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from kvtier_cli.traces.options import TraceOptions
+from kvtier_cli.traces.options import option_words
 from tui.session.opening import Asked
 from tui.session.views import Kind, Snapshot
 
@@ -26,22 +26,11 @@ def command_of(snapshot: Snapshot, asked: Asked) -> str:
         words = ["lookup", *blocks, *tiers] if blocks else ["tiers"]
         return _joined(*words, "--workspace", file)
     tiers = [] if view.own else ["--tiers", view.text]
-    reading = [*_reading_words(asked.reading), *["--skip-bad"] * asked.skip_bad]
+    reading = option_words(asked.reading, skip_bad=asked.skip_bad)
     if view.since:
         # What came before has run under other filters: that is what lookup does.
         return _joined("lookup", "--trace", file, "--request", label, *tiers, *topology, *reading)
     return _joined("explain", file, "--request", label, *tiers, *topology, *reading)
-
-
-def _reading_words(reading: TraceOptions) -> list[str]:
-    fields = ",".join(f"{ours}={theirs}" for ours, theirs in reading.fields)
-    given = {
-        "--format": reading.format,
-        "--block-tokens": reading.block_tokens,
-        "--time-unit": reading.time_unit,
-        "--fields": fields or None,
-    }
-    return [word for option, value in given.items() if value is not None for word in (option, str(value))]
 
 
 def _joined(*words: str) -> str:

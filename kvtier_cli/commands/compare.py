@@ -16,7 +16,6 @@ from kvtier_cli.commands.inputs import (
     FormatOption,
     TimeUnitOption,
     read_options,
-    reading_arguments,
     refuse_fixture,
     warnings_before,
 )
@@ -144,8 +143,9 @@ def command(
             _write(source.name, variants, asked, comparison, figures, judged, warnings, offset=offset, limit=limit)
         else:
             from kvtier_cli.render.console import plain
+            from kvtier_cli.traces.options import option_words
 
-            told = [trace, *reading_arguments(reading, skip_bad=skip_bad), *asked.arguments]
+            told = [trace, *option_words(reading, skip_bad=skip_bad), *asked.arguments]
             _print(source.name, told, variants, common, comparison, figures, judged, options, offset=offset)
             for text in [*comparison.reading.warnings, *told_once(warnings)]:  # which repeat names and words of files
                 options.stderr().warn(plain(text))

@@ -96,19 +96,6 @@ def read_options(
     return TraceOptions(trace_format, block_tokens, cast("TimeUnit | None", time_unit), tuple(tags), named)
 
 
-def reading_arguments(reading: TraceOptions, *, skip_bad: bool = False) -> list[str]:
-    """The command line that says of a trace what `reading` says, for another command to repeat."""
-    fields = ",".join(f"{ours}={theirs}" for ours, theirs in reading.fields)
-    given = {
-        "--format": reading.format,
-        "--block-tokens": reading.block_tokens,
-        "--time-unit": reading.time_unit,
-        "--fields": fields or None,
-    }
-    told = [word for option, value in given.items() if value is not None for word in (option, str(value))]
-    return [*told, *(["--skip-bad"] if skip_bad else [])]
-
-
 @dataclass(frozen=True, slots=True)
 class GivenFilter:
     """A FILTER argument, read: how it was given ("json", "short form", "request body", …), and how vLLM reads it."""

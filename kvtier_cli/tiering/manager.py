@@ -70,7 +70,6 @@ class TieringManager:
         self._loads: dict[Hashable, list[list[BlockKey]]] = {}
         self._lookup = Lookup(self.primary, self.tiers, self.transfers, self.counters, self._hooks)
         self._polled = False
-        self._collects_events = events
         self.observe(observer)
 
     def observe(self, observer: Observer | None) -> None:
@@ -81,7 +80,7 @@ class TieringManager:
             tier.tell_evicted = hooks.evicted
         # Who hears of single lookups, or of each eviction's event, gets promotions one by one.
         self._lookup.promotes_runs = (
-            hooks.lookup is None and not self._collects_events and self.primary.policy.evicts_in_order
+            hooks.lookup is None and not self.transfers.collects_events and self.primary.policy.evicts_in_order
         )
 
     # Requests
@@ -237,7 +236,7 @@ class TieringManager:
         request = self._unfinished(req_id)
         prepared = self._prepare_store(request, keys, 1 if self.tiers else 0)
         if prepared is not None and prepared.keys:
-            if self._collects_events:
+            if self.transfers.collects_events:
                 self.transfers.add_event(prepared.keys, removed=False)
             if self.tiers:
                 self.transfers.cascade(self._all_tiers, req_id, prepared.keys)
@@ -265,7 +264,7 @@ class TieringManager:
             return None
         if evicted:
             self.counters.evicted_by_stores += len(evicted)
-            if self._collects_events:
+            if self.transfers.collects_events:
                 self.transfers.add_event(evicted, removed=True)
             if self._hooks.evicted is not None:
                 self._hooks.evicted(req_id, PRIMARY_NAME, evicted)
@@ -290,7 +289,7 @@ class TieringManager:
             raise ManagerError(f"request {req_id!r} has no such store under way") from None
         primary = self.primary
         if keys and success:
-            if self._collects_events:
+            if self.transfers.collects_events:
                 self.transfers.add_event(keys, removed=False)
             if self.tiers:
                 primary.make_ready_pinned(keys)

@@ -58,6 +58,19 @@ FIELD_NAMES: Final = ("hash_ids", "input_length", "output_length", "timestamp", 
 """The fields of a request that a trace may call otherwise."""
 
 
+def option_words(options: TraceOptions, *, skip_bad: bool = False) -> list[str]:
+    """The words of a command line that say of a trace what `options` says, but for tags, for others to repeat."""
+    fields = ",".join(f"{ours}={theirs}" for ours, theirs in options.fields)
+    given = {
+        "--format": options.format,
+        "--block-tokens": options.block_tokens,
+        "--time-unit": options.time_unit,
+        "--fields": fields or None,
+    }
+    told = [word for option, value in given.items() if value is not None for word in (option, str(value))]
+    return [*told, *["--skip-bad"] * skip_bad]
+
+
 def parse_fields(text: str) -> tuple[tuple[str, str], ...]:
     """What `--fields hash_ids=ids,timestamp=ts` says: our name, and the trace's own. Raises InputError."""
     found = []
