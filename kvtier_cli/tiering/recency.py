@@ -5,20 +5,26 @@ moves on stays where it was written, but no longer counts there. So nothing is e
 not count any more is dropped when it comes to the old end, and when too much of it has gathered. (An ordered map, with
 its links to mend for every move, takes twice the time.)
 
-At the old end the blocks of some segments lie in one list, each beside its segment: an eviction takes a slice of it,
+A segment that holds the whole prompt of a request knows by itself which of its blocks still count: what moves on is
+nearly always the head of the prompt, as far as another one shares it, and what is evicted its tail. Such a `run` is
+evicted without a look at each block.
+
+At the old end the blocks of other segments lie in one list, each beside its segment: an eviction takes a slice of it,
 whatever segments that goes through.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from operator import is_
 
 from kvtier_cli.tiering.model import BlockKey
 
 _SLACK = 4096
+_KEPT = 64
+"""How many blocks a run may keep although they have moved on, besides as many as still count."""
 _LISTED = 512
 """About how many of the oldest blocks are listed at a time."""
 
@@ -26,9 +32,13 @@ _NOTHING: Mapping[BlockKey, object] = {}
 
 
 class Segment:
-    """Blocks that became recent at one moment. `keys` has the least recent last, where it is cheap to drop."""
+    """Blocks that became recent at one moment. `keys` has the least recent last, where it is cheap to drop.
 
-    __slots__ = ("keys", "moment")
+    In a run all of `keys` from the place `start` on count, and no others do; places are those in its request's prompt,
+    and `keys` begins at the place `first`. Any other segment has a `start` of −1.
+    """
+
+    __slots__ = ("first", "keys", "moment", "start")
 
     is_open = False
     """Whether blocks may still come in; an open segment keeps its place even when it is empty."""
@@ -36,6 +46,8 @@ class Segment:
     def __init__(self, moment: int, keys: list[BlockKey]) -> None:
         self.moment = moment
         self.keys = keys
+        self.first = 0
+        self.start = -1
 
     def settle(self) -> None:
         """Bring what has come into an open segment into `keys`."""
@@ -45,15 +57,17 @@ class Recency:
     """Blocks from the least to the most recent. `segments` holds exactly the blocks in it, each with its segment."""
 
     __slots__ = (
-        *("_at", "_clock", "_gone", "_marked_at", "_oldest", "_oldest_in", "_order", "_written"),
-        *("mark", "segments"),
+        *("_at", "_clock", "_empty", "_gone", "_has_runs", "_marked_at", "_oldest", "_oldest_in", "_order"),
+        *("_written", "mark", "segments"),
     )
 
     def __init__(self) -> None:
         self.segments: dict[BlockKey, Segment] = {}
         self._order: deque[Segment] = deque()
         self._clock = 0
-        self._written = 0
+        self._written = 0  # blocks in segments other than runs, whether they count or not
+        self._has_runs = False
+        self._empty = 0  # runs of which nothing counts any more
         self._oldest: list[BlockKey] = []
         self._oldest_in: list[Segment] = []
         self._at = 0
@@ -80,9 +94,58 @@ class Recency:
         return segment.moment == self._clock and self._order[-1] is segment
 
     def renew(self, segment: Segment) -> None:
-        """Give the latest segment, closed by its owner, a new moment."""
+        """Give the latest segment, closed by its owner with the whole prompt of its request, a new moment: a run."""
         segment.moment = self._clock = self._clock + 1
-        self._wrote(len(segment.keys))
+        segment.start = 0
+        self._has_runs = True
+        if 2 * self._empty > len(self._order) + _SLACK:
+            self._tidy()
+
+    def leave(self, keys: list[BlockKey], place: int | None) -> None:
+        """Blocks that are in are about to move to a segment that their owner fills. `place`: where in a prompt they
+        follow each other, if they do; then `keys` gets the objects that stand for them here, so that those of the
+        prompt need not be kept too."""
+        if not self._has_runs:
+            return
+        if place is None:
+            self._leave_each(keys)
+            return
+        segments = self.segments
+        at = len(keys)
+        while at:
+            run = segments[keys[at - 1]]
+            if run.start >= 0:
+                first, own, end, before = run.first, run.keys, place + at, run.start - place
+                moved = own[run.start - first : end - first]
+                if 0 <= before < at and moved == keys[before:at]:
+                    keys[before:at] = moved
+                    run.start = end
+                    gone = end - first
+                    if gone == len(own):
+                        run.keys = []
+                        run.first = end
+                        self._empty += 1
+                    elif gone > _KEPT and 2 * gone > len(own):
+                        run.keys = own[gone:]
+                        run.first = end
+                    at = before
+                    continue
+                self._forget_run(run)
+            at -= 1
+
+    def _leave_each(self, keys: Iterable[BlockKey]) -> None:
+        """Some of `keys` are in; they are about to leave their segments."""
+        if self._has_runs:
+            for key in keys:
+                segment = self.segments.get(key)
+                if segment is not None and segment.start >= 0:
+                    self._forget_run(segment)
+
+    def _forget_run(self, segment: Segment) -> None:
+        """From now on `segments` is to be asked for each block of a run."""
+        segment.keys = segment.keys[segment.start - segment.first :]
+        segment.start = -1
+        self._written += len(segment.keys)
 
     def _wrote(self, count: int) -> None:
         self._written += count
@@ -91,6 +154,7 @@ class Recency:
 
     def append(self, keys: Sequence[BlockKey]) -> None:
         """Make blocks, new or not, the most recent, in order, at one new moment. No repeats."""
+        self._leave_each(keys)
         self._clock += 1
         segment = Segment(self._clock, list(keys[::-1]))
         segments = self.segments
@@ -101,6 +165,7 @@ class Recency:
 
     def discard(self, keys: Collection[BlockKey]) -> None:
         """Take blocks out; all are in."""
+        self._leave_each(keys)
         self._clock += 1
         segments = self.segments
         for key in keys:
@@ -113,20 +178,40 @@ class Recency:
     ) -> list[BlockKey]:
         """Take out and return the `count` least recent blocks that are neither `busy` nor `protected`; all of these
         where there are fewer."""
+        taken: list[BlockKey] = []
+        if not (busy or protected or self._at < len(self._oldest)):
+            taken = self._from_runs(count)
+        if len(taken) < count:
+            taken += self._take(count - len(taken), busy, protected)
         segments = self.segments
-        missing = max(count, 0)
-        some_blocked = bool(busy or protected)
+        for key in taken:
+            del segments[key]
+        if self.mark is not None:
+            self._gone += taken
+        return taken
+
+    def _take(
+        self, missing: int, busy: Mapping[BlockKey, object], protected: Mapping[BlockKey, object]
+    ) -> list[BlockKey]:
+        """The general case: only the places of the blocks are given up."""
+        segments = self.segments
         taken: list[BlockKey] = []
         passed: list[BlockKey] = []
-        while missing and (self._at < len(self._oldest) or self._list_oldest()):
-            end = self._at + missing
-            part, its = self._oldest[self._at : end], self._oldest_in[self._at : end]
-            self._at += len(part)
-            found = list(map(segments.get, part))
-            if found != its:
-                part = list(compress(part, map(is_, found, its)))
-            if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
+        while missing:
+            if self._at < len(self._oldest):
+                part = self._from_list(missing)
+            elif self._order and self._order[0].start >= 0:
+                part = self._from_runs(missing)
+            elif not self._list_oldest():
+                taken += self._from_open(missing, busy, protected)
+                break
+            else:
+                continue
+            if not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                 blocked = [key for key in part if key in busy or key in protected]
+                for key in blocked:
+                    if segments[key].start >= 0:  # its place in the run is given up
+                        segments[key] = Segment(segments[key].moment, [])
                 passed += blocked
                 part = [key for key in part if key not in busy and key not in protected]
             taken += part
@@ -135,20 +220,47 @@ class Recency:
             self._oldest = passed + self._oldest[self._at :]
             self._oldest_in = [segments[key] for key in passed] + self._oldest_in[self._at :]
             self._at = 0
-        if missing:
-            taken += self._from_open(missing, busy, protected)
-        for key in taken:
-            del segments[key]
-        if self.mark is not None:
-            self._gone += taken
+        return taken
+
+    def _from_list(self, count: int) -> list[BlockKey]:
+        """The next blocks of the list of the oldest, not more than `count`, that still count."""
+        end = self._at + count
+        part, its = self._oldest[self._at : end], self._oldest_in[self._at : end]
+        self._at += len(part)
+        found = list(map(self.segments.get, part))
+        return part if found == its else list(compress(part, map(is_, found, its)))
+
+    def _from_runs(self, count: int) -> list[BlockKey]:
+        """The next blocks of the runs at the old end, not more than `count`. Only their places are given up."""
+        order = self._order
+        taken: list[BlockKey] = []
+        while count > 0 and order:
+            run = order[0]
+            start, keys = run.start, run.keys
+            if start < 0:
+                break
+            left = run.first + len(keys) - start
+            if left > count:
+                part = keys[-count:]
+                del keys[-count:]
+                left = count
+            else:
+                order.popleft()
+                part = keys[-left:] if left else []
+                run.keys = []
+                run.first = start
+                self._empty -= not left
+            part.reverse()
+            taken = taken + part if taken else part
+            count -= left
         return taken
 
     def _list_oldest(self) -> bool:
-        """List blocks of the next segments from the old end; whether there are any in front of an open segment."""
+        """List blocks of the next segments from the old end; whether something can be taken before an open segment."""
         order, segment_of = self._order, self.segments.get
         oldest: list[BlockKey] = []
         oldest_in: list[Segment] = []
-        while len(oldest) < _LISTED and order and not order[0].is_open:
+        while len(oldest) < _LISTED and order and not order[0].is_open and order[0].start < 0:
             segment = order.popleft()
             keys, segment.keys = segment.keys, []
             self._written -= len(keys)
@@ -157,7 +269,7 @@ class Recency:
             oldest += compress(keys, map(is_, map(segment_of, keys), repeat(segment)))
             oldest_in += [segment] * (len(oldest) - before)
         self._oldest, self._oldest_in, self._at = oldest, oldest_in, 0
-        return bool(oldest)
+        return bool(oldest) or bool(order and order[0].start >= 0)
 
     def _from_open(
         self, missing: int, busy: Mapping[BlockKey, object], protected: Mapping[BlockKey, object]
@@ -167,6 +279,8 @@ class Recency:
         for segment in self._order:
             if segment.is_open:
                 segment.settle()
+            elif segment.start >= 0:
+                self._forget_run(segment)
             kept: list[BlockKey] = []
             keys = segment.keys
             before = len(keys)
@@ -225,10 +339,11 @@ class Recency:
         kept: deque[Segment] = deque()
         written = 0
         for segment in self._order:
-            if not segment.is_open:
+            if not segment.is_open and segment.start < 0:
                 segment.keys = [key for key in segment.keys if segment_of(key) is segment]
                 written += len(segment.keys)
             if segment.is_open or segment.keys:
                 kept.append(segment)
         self._order = kept
         self._written = written
+        self._empty = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,11 @@ from kvtier_cli.tiering.policies import LruPolicy, RequestRecency
 from kvtier_cli.tiering.recency import Recency
 
 KEYS = st.lists(st.integers(0, 11), max_size=8, unique=True)
+PROMPTS = KEYS | st.builds(
+    # All share a head; three ways to go on.
+    lambda head, way, tail: [*range(head), *range(6 + 2 * way, 6 + 2 * way + tail)],
+    *(st.integers(0, 6), st.integers(0, 2), st.integers(0, 2)),
+)
 SLACK = recency._SLACK
 
 
@@ -84,7 +90,24 @@ class OrderOfRecency(AgainstAList):
 
 
 class Lru(AgainstAList):
-    """Requests that come and go at once, without positions."""
+    """Requests that come and go at once, most of them without positions."""
+
+    @rule(prompt=PROMPTS, evicted=st.integers(0, 4), at_once=st.booleans())
+    def serve_prompt(self, prompt: list[int], evicted: int, at_once: bool) -> None:
+        """A request with positions loads the head of its prompt, or all that is there, and stores the rest."""
+        held = self.held(prompt)
+        head = held if at_once else list(takewhile(self.listed.__contains__, prompt))
+        rest = [key for key in prompt if key not in head]
+        request = RequestRecency()
+        request.set_prompt(list(prompt), range(16, 16 * len(prompt) + 1, 16))
+        self.policy.access(request, dict.fromkeys(head), dict.fromkeys(head))
+        self.policy.access(request, dict.fromkeys(rest), dict.fromkeys(self.held(rest)))
+        self.evict(evicted, [], prompt)
+        absent = [key for key in rest if key not in held]
+        if absent:
+            self.policy.insert(request, absent)
+        self.policy.commit(request)
+        self.listed = self.without(prompt) + prompt[::-1]
 
     @rule(keys=KEYS)
     def insert(self, keys: list[int]) -> None:
@@ -134,6 +157,7 @@ def test_any_sequence_of_moves_gives_the_order_of_a_plain_list(
     machine: type[AgainstAList], listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recency, "_LISTED", listed)
+    monkeypatch.setattr(recency, "_KEPT", 0 if listed == 1 else recency._KEPT)
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))
 
 
@@ -176,3 +200,49 @@ def test_a_prompt_that_is_served_for_ever_takes_no_more_room() -> None:
     order = policy._recency._order
     assert sum(len(segment.keys) for segment in order) <= 4 * 100 + SLACK + 100
     assert policy.state()["order"] == list(reversed(prompt))
+
+
+def served(policy: LruPolicy, prompt: list[int]) -> None:
+    request = RequestRecency()
+    request.set_prompt(list(prompt), range(16, 16 * len(prompt) + 1, 16))
+    held = [key for key in prompt if key in policy.resident]
+    policy.access(request, dict.fromkeys(held), held)
+    absent = [key for key in prompt if key not in policy.resident]
+    if absent:
+        policy.access(request, dict.fromkeys(absent), ())
+        policy.insert(request, absent)
+    policy.commit(request)
+
+
+def test_many_prompts_with_one_head_take_little_more_room_than_their_blocks() -> None:
+    policy = LruPolicy(2_000)
+    head = list(range(1_000))
+    for tail in range(1_000, 1_500):
+        served(policy, [*head, tail])
+    assert sum(len(segment.keys) for segment in policy._recency._order) < 2 * 1_500
+    assert policy.state()["order"] == [*range(1_000, 1_500), *reversed(head)]
+    assert policy.evict(501, {}, {}) == [*range(1_000, 1_500), 999]
+
+
+def test_prompts_that_are_all_served_again_leave_nothing_behind() -> None:
+    policy = LruPolicy(100)
+    for _ in range(4 * SLACK):
+        served(policy, list(range(10)))
+    assert len(policy._recency._order) <= 2 * SLACK
+
+
+def test_a_prompt_that_looks_like_an_earlier_one_but_has_other_blocks_before_moves_only_its_own() -> None:
+    policy = LruPolicy(100)
+    served(policy, [1, 2, 3, 4])
+    served(policy, [9, 2, 3])
+    assert policy.state()["order"] == [4, 1, 3, 2, 9]
+    assert policy.evict(3, {}, {}) == [4, 1, 3]
+
+
+def test_what_is_busy_in_the_tail_of_a_prompt_stays_where_it_was() -> None:
+    policy = LruPolicy(100)
+    served(policy, [1, 2, 3, 4])
+    assert policy.evict(2, {3: 1}, {}) == [4, 2]
+    served(policy, [1])
+    assert policy.state()["order"] == [3, 1]
+    assert policy.evict(2, {}, {}) == [3, 1]

@@ -23,7 +23,7 @@ class RequestRecency:
     __slots__ = ("_positions", "accessed", "ends", "prompt", "rank")
 
     def __init__(self) -> None:
-        self.prompt: Sequence[BlockKey] | None = None
+        self.prompt: list[BlockKey] | None = None
         self.ends = range(0)
         self._positions: dict[BlockKey, int] | None = None
         self.accessed: dict[BlockKey, None] = {}
@@ -55,20 +55,22 @@ class RequestRecency:
             self._positions = dict(zip(self.prompt or (), self.ends, strict=False))
         return self._positions
 
-    def ends_of(self, keys: Sequence[BlockKey]) -> Sequence[int] | None:
-        """The positions of `keys`, one or more; None where one is not known. A piece of the prompt costs little."""
+    def places(self, keys: Sequence[BlockKey]) -> tuple[int | None, Sequence[int] | None]:
+        """Where `keys`, one or more, stand in the prompt one after another (None: nowhere), and their positions (None:
+        one is not known)."""
         prompt, count = self.prompt, len(keys)
-        if prompt is not None:
-            if prompt[-count:] == keys:
-                return self.ends[-count:]
-            if keys[0] in prompt:
-                start = prompt.index(keys[0])
-                if prompt[start : start + count] == keys:
-                    return self.ends[start : start + count]
+        if prompt:
+            start = 0
+            if prompt[0] != keys[0]:
+                if prompt[-count:] == keys:
+                    return len(prompt) - count, self.ends[-count:]
+                start = prompt.index(keys[0]) if keys[0] in prompt else 0
+            if prompt[start : start + count] == keys:
+                return start, self.ends[start : start + count]
         try:
-            return list(map(self.positions.__getitem__, keys))
+            return None, list(map(self.positions.__getitem__, keys))
         except KeyError:
-            return None
+            return None, None
 
     def forget_accesses(self) -> None:
         """Forget everything but the positions, as a reset of the cache does."""

@@ -107,12 +107,15 @@ class LruPolicy:
 
     def _move(self, request: RequestRecency, bucket: _Bucket, keys: list[BlockKey]) -> None:
         """Blocks whose positions are known come into the bucket."""
-        ends = request.ends_of(keys)
+        place, ends = request.places(keys)
         if ends is None:
             keys = [key for key in keys if key in request.positions]
             ends = [request.positions[key] for key in keys]
             if not keys:
                 return
+        self._recency.leave(keys, place)
+        if place is not None:
+            request.prompt[place : place + len(keys)] = keys  # type: ignore[index]
         bucket.added.append((keys, ends))
         resident = self.resident
         for key in keys:
@@ -121,7 +124,7 @@ class LruPolicy:
     def insert(self, request: RequestRecency, keys: Sequence[BlockKey]) -> None:
         bucket = request.rank or self._bucket(request)
         resident = self.resident
-        ends = request.ends_of(keys)
+        _, ends = request.places(keys)
         if ends is not None:
             bucket.added.append((keys, ends))
             for key in keys:
