@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from textwrap import wrap
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +29,12 @@ class Origin(NamedTuple):
     number: int
     own_id: str | None = None
     note: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How the fixture calls the trace. Where it lies on this machine is not for those who get the fixture."""
+        path = PurePath(self.trace)
+        return path.name if path.is_absolute() else self.trace
 
 
 def fixture_text(
@@ -67,7 +74,7 @@ def _title(origin: Origin, run: Mapping[str, Any]) -> str:
     outcomes: Sequence[str] = run["expect"]["outcomes"]
     served = sum(outcome in ("primary", "promoted") for outcome in outcomes)
     why = "" if served == len(outcomes) else f", then {outcomes[served].replace('_', ' ')}"
-    return f"{run['id']} of {origin.trace}: {served:,} of {len(outcomes):,} blocks served{why}"
+    return f"{run['id']} of {origin.name}: {served:,} of {len(outcomes):,} blocks served{why}"
 
 
 def _remarks(
@@ -75,7 +82,7 @@ def _remarks(
 ) -> Iterator[str]:
     own = "" if origin.own_id is None else f" ({escape(origin.own_id)})"
     yield (
-        f"Request {origin.number}{own} of {escape(origin.trace)}, with what it takes of the state before it to end as "
+        f"Request {origin.number}{own} of {escape(origin.name)}, with what it takes of the state before it to end as "
         "it did there: each block with the same outcome."
     )
     if origin.note:

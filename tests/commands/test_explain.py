@@ -207,3 +207,14 @@ def test_a_trace_that_takes_options_to_be_read_can_be_saved_from(kvtier: RunsKvt
     ran = kvtier("explain", *read, "--request", "1", "--save-fixture", "saved.yaml", cwd=tmp_path)
     assert ran.status == 0
     assert kvtier("replay", "saved.yaml", cwd=tmp_path).status == 0
+
+
+def test_a_saved_request_does_not_tell_where_its_trace_lies_on_this_machine(kvtier: RunsKvtier, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "own.jsonl").write_text('{"input_length": 1024, "hash_ids": [1, 2]}\n')
+    for given in ("here/own.jsonl", str(tmp_path / "here" / "own.jsonl")):
+        ran = kvtier("explain", given, "--request", "0", "--save-fixture", f"{len(given)}.yaml", cwd=tmp_path)
+        assert ran.status == 0
+        saved = (tmp_path / f"{len(given)}.yaml").read_text()
+        assert "own.jsonl: 0 of 2 blocks served" in saved
+        assert str(tmp_path) not in saved
