@@ -198,6 +198,8 @@ def _show(
 
     tell(before, options)
     parse = None if given is None else given.parse
-    for line in replay_lines(names, figures, space.topology, parse, run.loop.block_tokens, options.stdout(), times):
+    for line in replay_lines(
+        names, figures, space.topology, parse, run.loop.block_tokens, options.stdout(), times, formats=run.formats
+    ):
         print(line)
     tell(run.warnings, options)

@@ -96,6 +96,7 @@ def replay_traces(
                 run.loop.block_tokens,
                 out,
                 times,
+                formats=run.formats,
                 own_filters=own,
                 rules=asked.facts,
                 groups=groups.lines(top, out),
@@ -206,6 +207,7 @@ def run_document(
 
     document: dict[str, Any] = {
         "files": names,
+        "formats": run.formats,
         "block_tokens": run.loop.block_tokens,
         "filter": None if given is None else filter_as_json(given.parse),
         **rules_as_json(asked, run.topology),

@@ -19,6 +19,8 @@ from kvtier_cli.units import format_size
 from kvtier_cli.wording import count
 
 BAR = 25
+_USUAL = "mooncake"
+"""The format of traces that goes without saying."""
 _SKIPPED = 3
 _RULES = 3
 _BEHIND = "behind the first block not served"
@@ -33,15 +35,16 @@ def replay_lines(
     out: Output,
     seconds: Mapping[str, float] | None = None,
     *,
+    formats: Sequence[str] = (),
     own_filters: bool = False,
     rules: Sequence[str] = (),
     groups: Iterable[str] = (),
 ) -> Iterator[str]:
     """The text of one run of `kvtier replay`, line by line. `parse` is the filter of all requests; None where each had
-    its own, if any had one (`own_filters`). `rules` say in words which had another; `groups` are the lines of a table
-    of groups."""
+    its own, if any had one (`own_filters`). `formats` are those of the traces. `rules` say in words which requests had
+    another filter; `groups` are the lines of a table of groups."""
     load_filter = _filter(parse, topology, out) if parse is not None else "own filters" if own_filters else "no filter"
-    yield from facts(_heading(names, figures, topology, load_filter, rules, block_tokens, out), out)
+    yield from facts(_heading(names, formats, figures, topology, load_filter, rules, block_tokens, out), out)
     served, blocks = figures["blocks_loaded"], figures["blocks"]
     share = f", {_percent(served, blocks)} of all" if blocks else ""
     yield from wrapped(f"served {served:,} of {blocks:,} blocks{share}", out, style="bold")
@@ -59,6 +62,7 @@ def replay_lines(
 
 def _heading(
     names: Sequence[str],
+    formats: Sequence[str],
     figures: Mapping[str, Any],
     topology: Topology,
     load_filter: str,
@@ -70,6 +74,7 @@ def _heading(
     title = out.shorten(plain(names[0]), at_most)
     return [
         title if len(names) == 1 else f"{title} and {len(names) - 1} more, joined",
+        *([f"format {listed(list(dict.fromkeys(formats)))}"] if set(formats) - {_USUAL} else []),
         count(figures["requests"], "request"),
         f"{count(figures['blocks'], 'block')} of {count(block_tokens, 'token')}",
         load_filter,

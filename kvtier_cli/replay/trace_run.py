@@ -93,6 +93,8 @@ class TraceRun:
             starts_empty=kept is None or kept.starts_empty,
             table=table,
         )
+        self.formats: list[str] = []
+        """What `--format` calls the formats of the traces that were read so far, one a source."""
         self.request: Request | None = None
         """The request that is being replayed, as its trace has it."""
         self.warnings: list[str] = []
@@ -151,6 +153,7 @@ class TraceRun:
     def requests(self) -> Iterator[Request]:
         """The requests of all sources in arrival order, each source's for itself; `block_tokens` is settled with the
         first."""
+        self.formats = []
         for source in self._sources:
             reader = read_trace(
                 source,
@@ -159,6 +162,7 @@ class TraceRun:
                 skip_bad=self._skip_bad,
                 on_bytes=self._on_bytes,
             )
+            self.formats.append(reader.format)
             self._own.reading = source.name
             started = perf_counter()
             ordered, fall = in_arrival_order(reader)

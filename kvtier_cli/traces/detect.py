@@ -42,7 +42,9 @@ def read_trace(
     """
     named = options.format or (TIMED_TRACE if options.fields else None)
     form = detect_format(source) if named is None else find_format(named)
-    return form.reader_class()(source, options, block_tokens=block_tokens, skip_bad=skip_bad, on_bytes=on_bytes)
+    reader = form.reader_class()(source, options, block_tokens=block_tokens, skip_bad=skip_bad, on_bytes=on_bytes)
+    reader.format = form.name
+    return reader
 
 
 def detect_format(source: TraceSource) -> TraceFormat:

@@ -53,6 +53,9 @@ class TraceReader(ABC):
     TAKES_FIELDS: ClassVar[tuple[str, ...]] = ()
     """What the caller may name the fields of (`TraceOptions.fields`)."""
 
+    format: str = ""
+    """What `--format` calls the format; set by whoever chose this reader for it."""
+
     def __init__(
         self,
         source: TraceSource,

@@ -235,14 +235,30 @@ def test_a_tier_may_be_as_large_as_numbers_go(kvtier: RunsKvtier, folder: Path) 
 # --json
 
 
+def test_the_format_that_the_content_told_is_named(kvtier: RunsKvtier, folder: Path) -> None:
+    (folder / "q.jsonl").write_text(
+        '{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0.5, "input_length": 20, "output_length": 3, '
+        '"type": "text", "turn": 1, "hash_ids": [1, 2]}\n'
+    )
+    assert kvtier("replay", "q.jsonl", cwd=folder).stdout.startswith("q.jsonl   format bailian   1 request ")
+    assert "format" not in kvtier("replay", "t.jsonl", cwd=folder).stdout.splitlines()[0]
+    both = kvtier("replay", "q.jsonl", "t.jsonl", "--json", cwd=folder)
+    assert [run["formats"] for run in json.loads(both.stdout)["runs"]] == [["bailian"], ["mooncake"]]
+
+
 def test_the_document_has_the_names_that_are_promised(kvtier: RunsKvtier, folder: Path) -> None:
     found = document(kvtier("replay", "t.jsonl", "--topology", "two.toml", "--json", cwd=folder))
     assert list(found) == [
-        *("kvtier", "schema", "scope", "topology", "files", "block_tokens", "filter", "tiers_for", "requests_log"),
-        *("figures", "groups", "warnings"),
+        *("kvtier", "schema", "scope", "topology", "files", "formats", "block_tokens", "filter", "tiers_for"),
+        *("requests_log", "figures", "groups", "warnings"),
     ]
     assert (found["schema"], found["scope"], found["files"]) == ("kvtier.replay/1", SCOPE, ["t.jsonl"])
-    assert (found["block_tokens"], found["filter"], found["warnings"]) == (512, None, [])
+    assert (found["formats"], found["block_tokens"], found["filter"], found["warnings"]) == (
+        ["mooncake"],
+        512,
+        None,
+        [],
+    )
     figures = found["figures"]
     assert set(FIGURES) <= figures.keys()
     assert list(figures["outcomes"]) == OUTCOMES
