@@ -194,7 +194,6 @@ class Recency:
         self, missing: int, busy: Mapping[BlockKey, object], protected: Mapping[BlockKey, object]
     ) -> list[BlockKey]:
         """The general case: only the places of the blocks are given up."""
-        segments = self.segments
         taken: list[BlockKey] = []
         passed: list[BlockKey] = []
         while missing:
@@ -208,17 +207,13 @@ class Recency:
             else:
                 continue
             if not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
-                blocked = [key for key in part if key in busy or key in protected]
-                for key in blocked:
-                    if segments[key].start >= 0:  # its place in the run is given up
-                        segments[key] = Segment(segments[key].moment, [])
-                passed += blocked
+                passed += [key for key in part if key in busy or key in protected]
                 part = [key for key in part if key not in busy and key not in protected]
             taken += part
             missing -= len(part)
         if passed:
             self._oldest = passed + self._oldest[self._at :]
-            self._oldest_in = [segments[key] for key in passed] + self._oldest_in[self._at :]
+            self._oldest_in = [self.segments[key] for key in passed] + self._oldest_in[self._at :]
             self._at = 0
         return taken
 

@@ -242,3 +242,16 @@ def test_what_is_busy_in_the_tail_of_a_prompt_stays_where_it_was() -> None:
     served(policy, [1])
     assert policy.state()["order"] == [3, 1]
     assert policy.evict(2, {}, {}) == [3, 1]
+
+
+def test_what_is_busy_behind_a_live_request_is_evicted_in_its_turn() -> None:
+    policy, live = LruPolicy(100), RequestRecency()
+    live.set_prompt([1, 2], range(16, 33, 16))
+    policy.access(live, dict.fromkeys([1, 2]), ())
+    policy.insert(live, [1, 2])
+    served(policy, [5, 6, 7, 8])
+    served(policy, [5, 6, 9])
+    assert policy.evict(5, {8: 1}, {}) == [2, 1, 7, 9, 6]
+    policy.commit(live)
+    assert policy.state()["order"] == [8, 5]
+    assert policy.evict(2, {}, {}) == [8, 5]
