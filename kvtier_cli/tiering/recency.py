@@ -34,8 +34,9 @@ _NOTHING: Mapping[BlockKey, object] = {}
 class Segment:
     """Blocks that became recent at one moment. `keys` has the least recent last, where it is cheap to drop.
 
-    In a run all of `keys` from the place `start` on count, and no others do; places are those in its request's prompt,
-    and `keys` begins at the place `first`. Any other segment has a `start` of −1.
+    In a run all of `keys` from the place `start` on count, and no others do but those that evictions have passed over:
+    these are listed. Places are those in its request's prompt, and `keys` begins at the place `first`. Any other
+    segment has a `start` of −1.
     """
 
     __slots__ = ("first", "keys", "moment", "start")
