@@ -179,11 +179,7 @@ class Recency:
     ) -> list[BlockKey]:
         """Take out and return the `count` least recent blocks that are neither `busy` nor `protected`; all of these
         where there are fewer."""
-        taken: list[BlockKey] = []
-        if not (busy or protected or self._at < len(self._oldest)):
-            taken = self._from_runs(count)
-        if len(taken) < count:
-            taken += self._take(count - len(taken), busy, protected)
+        taken = self._take(count, busy, protected)
         segments = self.segments
         for key in taken:
             del segments[key]
@@ -194,29 +190,34 @@ class Recency:
     def _take(
         self, missing: int, busy: Mapping[BlockKey, object], protected: Mapping[BlockKey, object]
     ) -> list[BlockKey]:
-        """The general case: only the places of the blocks are given up."""
+        """The same, but only their places are given up."""
+        some_blocked = bool(busy or protected)
         taken: list[BlockKey] = []
         passed: list[BlockKey] = []
-        while missing:
-            if self._at < len(self._oldest):
-                part = self._from_list(missing)
-            elif self._order and self._order[0].start >= 0:
-                part = self._from_runs(missing)
-            elif not self._list_oldest():
+        while missing > 0:
+            part = self._next_places(missing)
+            if part is None:
                 taken += self._from_open(missing, busy, protected)
                 break
-            else:
-                continue
-            if not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
+            if some_blocked and not (busy.keys().isdisjoint(part) and protected.keys().isdisjoint(part)):
                 passed += [key for key in part if key in busy or key in protected]
                 part = [key for key in part if key not in busy and key not in protected]
-            taken += part
+            taken = taken + part if taken else part
             missing -= len(part)
         if passed:
             self._oldest = passed + self._oldest[self._at :]
             self._oldest_in = [self.segments[key] for key in passed] + self._oldest_in[self._at :]
             self._at = 0
         return taken
+
+    def _next_places(self, count: int) -> list[BlockKey] | None:
+        """Give up places at the old end, of not more than `count` blocks, perhaps of none; whose they were. None where
+        an open segment is the oldest, or there is no other."""
+        if self._at < len(self._oldest):
+            return self._from_list(count)
+        if self._order and self._order[0].start >= 0:
+            return self._from_runs(count)
+        return [] if self._list_oldest() else None
 
     def _from_list(self, count: int) -> list[BlockKey]:
         """The next blocks of the list of the oldest, not more than `count`, that still count."""
@@ -230,7 +231,7 @@ class Recency:
         """The next blocks of the runs at the old end, not more than `count`. Only their places are given up."""
         order = self._order
         taken: list[BlockKey] = []
-        while count > 0 and order:
+        while count and order:
             run = order[0]
             start, keys = run.start, run.keys
             if start < 0:

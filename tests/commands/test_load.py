@@ -66,7 +66,8 @@ def test_storing_on_disk_without_a_workspace_gives_the_same_figures_and_events(
 
 def test_several_traces_are_loaded_one_after_another(kvtier: RunsKvtier, here: Path) -> None:
     one, two = trace(here / "one.jsonl", [[0, 1]]), trace(here / "two.jsonl", [[0, 1], [2]])
-    assert json.loads(kvtier("load", str(one), str(two), "--json", cwd=here).stdout)["figures"]["blocks_loaded"] == 2
+    both = json.loads(kvtier("load", str(one), str(two), "--json", cwd=here).stdout)
+    assert (both["formats"], both["figures"]["blocks_loaded"]) == (["mooncake", "mooncake"], 2)
     assert json.loads(kvtier("load", "-", "--json", cwd=here, stdin=one.read_bytes()).stdout)["files"] == ["stdin"]
     found = json.loads(kvtier("tiers", "--json", cwd=here).stdout)
     assert (found["requests"], found["blocks"], found["block_tokens"]) == (4, 7, TOKENS)

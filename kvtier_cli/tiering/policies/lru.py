@@ -114,7 +114,7 @@ class LruPolicy:
             if not keys:
                 return
         self._recency.leave(keys, place)
-        if place is not None:
+        if place is not None:  # the objects that stood for these blocks before stand for them in this prompt too
             request.prompt[place : place + len(keys)] = keys  # type: ignore[index]
         bucket.added.append((keys, ends))
         resident = self.resident
